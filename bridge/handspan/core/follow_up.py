@@ -1,0 +1,139 @@
+"""Whether a run goes on after a step: one pure function over one table.
+
+Asked only when the step has ended and no call of it is open: count decides, never time (P2). The
+rows are tried in order and the first that holds decides. *Source:* behaviour.md 2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from handspan_protocol.errors import StopReason
+
+from .policy import Policy
+
+WHOLE_FINISH_REASONS: Final = frozenset({None, "stop", "tool_calls"})
+"""What a model may end a turn with without having been cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    failed: bool
+    follow_up: bool
+    """What its tool says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFacts:
+    """What is known of the step that has just settled, and of its run."""
+
+    depth: int
+    aborted: bool = False
+    calls: tuple[CallFacts, ...] = ()
+    finish_reason: str | None = None
+    invoked: bool = False
+    """Step 0 of a `tool.invoke`."""
+    invoke_follow_up: bool = False
+    handed_over: bool = False
+    stop_condition: bool | None = None
+    """The driver's verdict on `Policy.stop_when`; None: not asked yet."""
+    repeats: int = 1
+    """How many rounds in a row, this one included, made the same calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Go on at depth + 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The stop conditions must be evaluated first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    reason: StopReason
+
+
+Verdict = Continue | Judge | Stop
+Row = Callable[[StepFacts, Policy], Verdict | None]
+"""A row's verdict; None: the next row."""
+
+
+def should_continue(step: StepFacts, policy: Policy) -> Verdict:
+    """Go on or stop, and why. Total: the last row always decides."""
+    for row in ROWS[_first_row(step, policy) :]:
+        verdict = row(step, policy)
+        if verdict is not None:
+            return verdict
+    return Continue()
+
+
+def wants_follow_up(call: CallFacts, policy: Policy) -> bool:
+    """A tool with followUp false never wants one; a failure does unless on_error says stop."""
+    if not call.follow_up:
+        return False
+    return not call.failed or policy.on_error == "resume"
+
+
+def _aborted(step: StepFacts, policy: Policy) -> Verdict | None:
+    return Stop(StopReason.ABORTED) if step.aborted else None
+
+
+def _truncated(step: StepFacts, policy: Policy) -> Verdict | None:
+    whole = step.finish_reason in WHOLE_FINISH_REASONS
+    return None if whole else Stop(StopReason.TRUNCATED)
+
+
+def _invoked(step: StepFacts, policy: Policy) -> Verdict | None:
+    if not step.invoked or (step.invoke_follow_up and not any(c.failed for c in step.calls)):
+        return None
+    return Stop(StopReason.NO_FOLLOW_UP)
+
+
+def _no_calls(step: StepFacts, policy: Policy) -> Verdict | None:
+    return None if step.calls else Stop(StopReason.COMPLETED)
+
+
+def _nobody_wants(step: StepFacts, policy: Policy) -> Verdict | None:
+    wanted = any(wants_follow_up(call, policy) for call in step.calls)
+    return None if wanted else Stop(StopReason.NO_FOLLOW_UP)
+
+
+def _stop_condition(step: StepFacts, policy: Policy) -> Verdict | None:
+    if not policy.stop_when or step.stop_condition is False:
+        return None
+    return Judge() if step.stop_condition is None else Stop(StopReason.STOP_CONDITION)
+
+
+def _max_depth(step: StepFacts, policy: Policy) -> Verdict | None:
+    return Stop(StopReason.MAX_DEPTH) if step.depth + 1 > policy.max_depth else None
+
+
+def _repeating(step: StepFacts, policy: Policy) -> Verdict | None:
+    repeated = bool(step.calls) and step.repeats >= policy.max_repeats and not step.handed_over
+    return Stop(StopReason.REPEATING) if repeated else None
+
+
+ROWS: Final[tuple[Row, ...]] = (
+    _aborted,
+    _truncated,
+    _invoked,
+    _no_calls,
+    _nobody_wants,
+    _stop_condition,
+    _max_depth,
+    _repeating,
+)
+"""The table, in order."""
+
+
+def _first_row(step: StepFacts, policy: Policy) -> int:
+    """Where to begin: a step that handed over, or a button's follow-up, skips the middle rows."""
+    ends = (_aborted(step, policy), _truncated(step, policy), _invoked(step, policy))
+    if any(ends):
+        return 0
+    if step.handed_over:
+        return ROWS.index(_max_depth)
+    return ROWS.index(_stop_condition) if step.invoked else 0

@@ -1,0 +1,413 @@
+"""What can happen: the past facts that the two machines are told, as frozen data.
+
+Every input could cross a network: plain values, no callables except compiled validators, which are
+values too (equal schema text, equal judgement). Nothing here decides anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from handspan_protocol.errors import PeerError
+from handspan_protocol.frames import (
+    ApprovalRequest,
+    Command,
+    ContextItem,
+    Hello,
+    JournalEntry,
+    Notice,
+    ToolCall,
+    ToolCancel,
+)
+from handspan_protocol.ids import CallId, DocumentId, RunId, SessionId, ThreadId
+
+from .parties import ANONYMOUS, Asker, ConnectionId, PageView, Principal, ThreadKey
+
+Json = Any
+
+
+# ---- what a thread is told by sessions -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PageOpened:
+    """The page wants the thread's stream; its tools are at the thread's service."""
+
+    page: PageView
+
+
+@dataclass(frozen=True, slots=True)
+class PageClosed:
+    """The page no longer reads the stream; calls it holds stay its own."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class PageChanged:
+    """Tools, context, visibility or the socket of a page on this thread are new."""
+
+    page: PageView
+
+
+@dataclass(frozen=True, slots=True)
+class PageReturned:
+    """The page's socket is back; its journal says which calls it knows.
+
+    `document_before` differs from `page.document` when the page was loaded anew.
+    """
+
+    page: PageView
+    journal: tuple[JournalEntry, ...]
+    document_before: DocumentId
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentGone:
+    """The document was away for `page_grace`, or its session ended; `since` is when it was lost."""
+
+    session: SessionId
+    since: float
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequested:
+    """`run.start`, or `bridge.run`. `message` is a checked AG-UI user message without an id."""
+
+    asker: Asker
+    run_id: RunId | None = None
+    agent: str | None = None
+    message: Mapping[str, Json] | None = None
+    after: str | None = None
+    context: tuple[ContextItem, ...] = ()
+    forwarded_props: Json = None
+    if_busy: Literal["reject", "queue", "replace"] = "reject"
+    principal: Principal = ANONYMOUS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeRequested:
+    """`tool.invoke`, or `bridge.call_tool`: a run whose step 0 is the call itself."""
+
+    asker: Asker
+    name: str
+    raw: str
+    run_id: RunId | None = None
+    follow_up: bool | str = False
+    if_busy: Literal["reject", "queue", "replace"] = "reject"
+    principal: Principal = ANONYMOUS
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRequested:
+    """`run.abort`; run None: the running one."""
+
+    asker: Asker
+    run_id: RunId | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveAsked:
+    """`tool.started`: may the handler start?"""
+
+    asker: Asker
+    call_id: CallId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressMade:
+    session: SessionId
+    call_id: CallId
+    attempt: int
+    progress: float | None
+    total: float | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a handler gave: a value, parts (`content`), or an error. Exactly one counts."""
+
+    value: Json = None
+    content: tuple[Json, ...] | None = None
+    error_code: str | None = None
+    """`handler_error`, `unavailable`, `result_too_large`, or the page's own code."""
+    error_message: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.error_message is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultGiven:
+    """`tool.result` of a page."""
+
+    asker: Asker
+    call_id: CallId
+    attempt: int
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalGiven:
+    """`approval.answer`."""
+
+    asker: Asker
+    call_id: CallId
+    digest: str
+    approved: bool
+    reason: str | None
+    args: Mapping[str, Json] | None
+    remember: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """The session could not take the call it was offered: it holds too many."""
+
+    session: SessionId
+    call_id: CallId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateGiven:
+    """`state.update`: a patch, or (patch None) the whole state."""
+
+    asker: Asker
+    patch: tuple[Json, ...] | None
+    state: Json
+
+
+# ---- what a thread is told by the driver -----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TextSaid:
+    """The hot path: one text delta of the running step."""
+
+    run_id: RunId
+    depth: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningSaid:
+    run_id: RunId
+    depth: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventSaid:
+    """An AG-UI event of the agent, as JSON."""
+
+    run_id: RunId
+    depth: int
+    event: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSaid:
+    """A whole tool call of the agent; `ticket`: who waits for its value inside the step."""
+
+    run_id: RunId
+    depth: int
+    name: str
+    raw: str
+    wish: str | None = None
+    ticket: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffSaid:
+    run_id: RunId
+    depth: int
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateSaid:
+    """The agent set (patch None) or patched the thread's state."""
+
+    run_id: RunId
+    depth: int
+    patch: tuple[Json, ...] | None
+    state: Json
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    run_id: RunId
+    depth: int
+    finish_reason: str | None
+    output: Json = None
+    has_output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """The agent raised; `code` is a RunCode, the message may be shown."""
+
+    run_id: RunId
+    depth: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturned:
+    """A server tool's answer."""
+
+    call_id: CallId
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class StopsJudged:
+    """Whether one of `Policy.stop_when` holds after this step."""
+
+    run_id: RunId
+    depth: int
+    stop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The thread is no longer wanted: everything of it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlinePassed:
+    """`next_deadline()` has come."""
+
+
+ThreadInput = (
+    PageOpened
+    | PageClosed
+    | PageChanged
+    | PageReturned
+    | DocumentGone
+    | RunRequested
+    | InvokeRequested
+    | AbortRequested
+    | LeaveAsked
+    | ProgressMade
+    | ResultGiven
+    | CallRefused
+    | ApprovalGiven
+    | StateGiven
+    | TextSaid
+    | ReasoningSaid
+    | EventSaid
+    | CallSaid
+    | HandoffSaid
+    | StateSaid
+    | StepEnded
+    | StepFailed
+    | ToolReturned
+    | StopsJudged
+    | Deleted
+    | DeadlinePassed
+)
+
+
+# ---- what a session is told ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Greeted:
+    """A hello that was judged to belong to this session; the connection is its live one now."""
+
+    connection: ConnectionId
+    hello: Hello
+    refusal: Literal["unknown_session", "session_in_use"] | None = None
+    """Why the session that the page asked for was not resumed."""
+    denied: frozenset[ThreadId] = frozenset()
+    """Threads of the hello that `authorize` does not let it open."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameReceived:
+    """A command or notice. `allowed` False: `authorize` said no."""
+
+    connection: ConnectionId
+    frame: Command | Notice
+    allowed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLost:
+    connection: ConnectionId
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A thread's answer to a command of this session: a result, or an error."""
+
+    ticket: str
+    result: Json = None
+    error: PeerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallOffered:
+    """A thread gives this session a call; it is written once the socket has the log to `after`."""
+
+    key: ThreadKey
+    frame: ToolCall
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallTaken:
+    """A call is no longer this session's: it settled or moved. `cancel` tells a page at work."""
+
+    call_id: CallId
+    cancel: ToolCancel | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A human at this page may answer."""
+
+    frame: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounted:
+    """A run of this session's was taken on (+1) or is over (-1), running or queued."""
+
+    key: ThreadKey
+    running: Literal[1, 0, -1]
+    queued: Literal[1, 0, -1]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadGone:
+    """A thread of this principal was deleted."""
+
+    key: ThreadKey
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """The server is going down: new runs are refused."""
+
+
+SessionInput = (
+    Greeted
+    | FrameReceived
+    | SocketLost
+    | Answered
+    | CallOffered
+    | CallTaken
+    | ApprovalAsked
+    | RunCounted
+    | ThreadGone
+    | Draining
+    | DeadlinePassed
+)

@@ -1,0 +1,67 @@
+"""A thread's log: a ring of encoded events, appended at the head, read from a cursor.
+
+Owns offsets and what is still reachable. An event is encoded once, by who appends it, and the same
+bytes go to every socket. Deliberately does not know what an event says, nor who reads.
+
+Offset n stands between event n-1 and event n: a reader at offset n has applied n events of this
+epoch. *Source:* protocol.md 1, behaviour.md 6.
+"""
+
+
+class Log:
+    """A ring bounded by `max_events` and `max_bytes`; the newest event always stays."""
+
+    __slots__ = ("_bytes", "_events", "_max_bytes", "_max_events", "_start", "base", "epoch")
+
+    def __init__(self, epoch: str, max_events: int, max_bytes: int) -> None:
+        self.epoch = epoch
+        self.base = 0
+        """The oldest offset that can be read from."""
+        self._events: list[bytes] = []
+        self._start = 0
+        self._bytes = 0
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+
+    @property
+    def head(self) -> int:
+        """The offset after the newest event."""
+        return self.base + len(self._events) - self._start
+
+    def append(self, event: bytes) -> None:
+        """Add one encoded event; the oldest leave when the ring is full."""
+        self._events.append(event)
+        self._bytes += len(event)
+        while self._over():
+            self._drop_oldest()
+
+    def reaches(self, offset: int) -> bool:
+        """Whether a reader at `offset` misses nothing that has left."""
+        return self.base <= offset <= self.head
+
+    def read(self, offset: int, limit_bytes: int) -> list[bytes] | None:
+        """Events from `offset` on: as many as fit into the limit, or one; None: out of reach."""
+        if not self.reaches(offset):
+            return None
+        taken: list[bytes] = []
+        room = limit_bytes
+        for index in range(self._start + offset - self.base, len(self._events)):
+            event = self._events[index]
+            room -= len(event) + 1
+            if room < 0 and taken:
+                break
+            taken.append(event)
+        return taken
+
+    def _over(self) -> bool:
+        count = len(self._events) - self._start
+        return count > 1 and (count > self._max_events or self._bytes > self._max_bytes)
+
+    def _drop_oldest(self) -> None:
+        self._bytes -= len(self._events[self._start])
+        self._events[self._start] = b""
+        self._start += 1
+        self.base += 1
+        if self._start > 1024 and self._start * 2 > len(self._events):
+            del self._events[: self._start]
+            self._start = 0

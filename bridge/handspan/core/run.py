@@ -1,0 +1,135 @@
+"""A run as data: one answer to one request, the whole recursion, and its step under way.
+
+Owns what a run remembers (its depth, its calls, what it has said, who asked) and the facts that
+the follow-up table is asked about. Changed only by its own methods and by `thread`, which moves it.
+Deliberately does not know how calls are carried out, nor who is listening.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from handspan_protocol.content import canonical, digest
+from handspan_protocol.frames import ContextItem
+from handspan_protocol.ids import RunId, SessionId
+
+from .call import Call
+from .effects import CallValue
+from .emission import Emission
+from .follow_up import CallFacts, StepFacts
+from .inputs import InvokeRequested, RunRequested
+from .parties import Asker, Principal
+
+Json = Any
+
+Status = Literal["running", "waiting"]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Step:
+    """One invocation of the agent with the calls it made."""
+
+    depth: int
+    emission: Emission | None = None
+    """None in step 0 of a `tool.invoke`: no agent speaks."""
+    calls: list[Call] = field(default_factory=list)
+    ended: bool = False
+    finish_reason: str | None = None
+    handoff: str | None = None
+
+    @property
+    def open_calls(self) -> int:
+        return sum(call.open for call in self.calls)
+
+    @property
+    def name(self) -> str:
+        """Its AG-UI step name."""
+        return f"step-{self.depth}"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Run:
+    """One run under way."""
+
+    id: RunId
+    request: RunRequested | InvokeRequested
+    agent: str
+    principal: Principal
+    context: tuple[ContextItem, ...] = ()
+    forwarded_props: Json = None
+    step: Step = field(default_factory=lambda: Step(depth=0))
+    results: tuple[CallValue, ...] = ()
+    """Of the previous step, in call order."""
+    rounds: list[tuple[CallValue, ...]] = field(default_factory=list)
+    """The settled calls of every step so far; for stop conditions."""
+    said: list[str] = field(default_factory=list)
+    said_chars: int = 0
+    fingerprint: str = ""
+    repeats: int = 0
+    reflecting: bool = False
+    """The last step, without tools, at the depth limit."""
+    judging: bool = False
+    """Stop conditions are being evaluated."""
+    output: Json = None
+    has_output: bool = False
+
+    @property
+    def asker(self) -> Asker:
+        return self.request.asker
+
+    @property
+    def starter(self) -> SessionId | None:
+        """The session that started it; None: Python did."""
+        return self.request.asker.session
+
+    @property
+    def depth(self) -> int:
+        return self.step.depth
+
+    @property
+    def invoked(self) -> bool:
+        """Whether the step under way is the call of a `tool.invoke`."""
+        return isinstance(self.request, InvokeRequested) and self.depth == 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether the step has ended and none of its calls is open."""
+        return self.step.ended and not self.step.open_calls
+
+    @property
+    def status(self) -> Status:
+        return "waiting" if self.step.ended else "running"
+
+    def count_round(self) -> None:
+        """Remember the settled step: its results, and whether it only repeats the one before."""
+        self.results = tuple(call.value() for call in self.step.calls)
+        self.rounds.append(self.results)
+        marks = [[c.name, canonical(c.args) if c.args else c.raw] for c in self.step.calls]
+        mark = digest(marks) if marks else ""
+        self.repeats = self.repeats + 1 if mark == self.fingerprint else 1
+        self.fingerprint = mark
+
+    def facts(self, stop_condition: bool | None) -> StepFacts:
+        """What the follow-up table is asked about."""
+        follow_up = self.request.follow_up if isinstance(self.request, InvokeRequested) else False
+        return StepFacts(
+            depth=self.depth,
+            calls=tuple(_facts(call) for call in self.step.calls),
+            finish_reason=self.step.finish_reason,
+            invoked=self.invoked,
+            invoke_follow_up=follow_up is not False,
+            handed_over=self.step.handoff is not None,
+            stop_condition=stop_condition,
+            repeats=self.repeats,
+        )
+
+    def result(self, reason: str) -> Mapping[str, Json]:
+        """`RUN_FINISHED.result`."""
+        told = {"reason": reason, "depth": self.depth}
+        return told | {"output": self.output} if self.has_output else told
+
+
+def _facts(call: Call) -> CallFacts:
+    settled = call.settlement
+    failed = settled is None or settled.code is not None
+    return CallFacts(failed, call.spec is None or call.spec.tool.follow_up)

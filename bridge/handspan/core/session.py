@@ -1,0 +1,420 @@
+"""One page's identity, outliving its sockets. `handle(input, now)` is all there is to it.
+
+Owns the hello and the resume, the page's tools and context, which threads it reads, the calls it
+holds, and the answers to its commands. Threads are reached by messages only (`TellThread`,
+`TellCall`) and answer by messages (`Answered`, `CallOffered`, ...). Deliberately knows no socket
+(only which connection is the live one), no clock and no thread's inside.
+
+A session without a socket waits: after `page_grace` its document counts as gone, after
+`resume_window` the session ends. *Source:* protocol.md 2 and 3, behaviour.md 5.
+"""
+
+import hashlib
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from handspan_protocol import frames as f
+from handspan_protocol.codec import encode
+from handspan_protocol.errors import CancelReason, CloseCode, CommandCode, PeerError
+from handspan_protocol.ids import CallId, DocumentId, SessionId, ThreadId
+from handspan_protocol.version import PROTOCOL_VERSION
+
+from . import effects as e
+from . import inputs as i
+from .arguments import Compile, ToolSpec
+from .commands import COMMANDS
+from .inputs import SessionInput
+from .parties import ConnectionId, IdSource, PageView, Principal, ThreadKey
+from .policy import Policy
+from .replies import Replies
+from .toolset import ToolSet
+
+Json = Any
+
+CANCELS_KEPT: Final = 256
+"""Calls taken away while the page was not there, remembered with the reason."""
+
+
+class Session:
+    """The machine. Only the driver calls `handle`."""
+
+    def __init__(
+        self,
+        session_id: SessionId,
+        principal: Principal,
+        *,
+        policy: Policy,
+        ids: IdSource,
+        compile_schema: Compile,
+        server_tools: Mapping[str, ToolSpec],
+        agents: Collection[str],
+    ) -> None:
+        self.id = session_id
+        self.principal = principal
+        self.document = DocumentId("")
+        self.connection: ConnectionId | None = None
+        """The live one; frames of another are not heard."""
+        self.tools = ToolSet(policy, compile_schema, server_tools)
+        self.context: dict[str, f.ContextItem] = {}
+        self.open: dict[ThreadId, None] = {}
+        """Threads whose stream the page reads."""
+        self.held: dict[CallId, tuple[ThreadKey, int]] = {}
+        """Calls it holds, each with its thread and attempt."""
+        self.running: dict[ThreadKey, int] = {}
+        self.queued = 0
+        self.over = False
+        self.policy = policy
+        self.ids = ids
+        self._agents = agents
+        self._hashes: tuple[bytes, ...] = ()
+        self._replies = Replies(policy.replies, policy.replies_bytes)
+        self._taken: OrderedDict[CallId, f.ToolCancel] = OrderedDict()
+        self._visible = True
+        self._seen_at = 0.0
+        self._lost_at: float | None = None
+        self._gone = False
+        self.draining = False
+        self._now = 0.0
+        self._effects: list[e.SessionEffect] = []
+
+    # ---- the machine -------------------------------------------------------------------------
+
+    def handle(self, event: SessionInput, now: float) -> list[e.SessionEffect]:
+        """Take one input at `now` (monotonic seconds); returns what must be done, in order."""
+        self._now = now
+        effects: list[e.SessionEffect] = []
+        self._effects = effects
+        if not self.over:
+            _HANDLERS[type(event)](self, event)
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """When DeadlinePassed is due."""
+        if self._lost_at is None or self.over:
+            return None
+        end = self._lost_at + self.policy.resume_window
+        return end if self._gone else min(end, self._lost_at + self.policy.page_grace)
+
+    def knows(self, secret: str) -> bool:
+        """Whether this is one of the good secrets; in constant time."""
+        presented = _hash(secret)
+        return sum(hmac.compare_digest(presented, good) for good in self._hashes) > 0
+
+    def view(self) -> PageView:
+        """The session as its threads see it."""
+        return PageView(
+            session=self.id,
+            document=self.document,
+            tools=self.tools.current,
+            revision=self.tools.revision,
+            context=tuple(self.context.values()),
+            attached=self.connection is not None,
+            seen_at=self._seen_at,
+            visible=self._visible,
+        )
+
+    # ---- opening and losing the socket -------------------------------------------------------
+
+    def _greeted(self, event: i.Greeted) -> None:
+        hello, before = event.hello, self.document
+        resumed = before != ""
+        if self.connection is not None:
+            self.do(e.CloseSocket(self.connection, CloseCode.SUPERSEDED, "superseded"))
+        self.connection, self.document = event.connection, hello.document_id
+        self._lost_at, self._gone = None, False
+        self._look(hello.visible is not False)
+        verdict = f.ToolsVerdict()
+        if hello.tools is not None:
+            verdict = self.tools.replace(hello.tools)
+        wishes, refused = self._sort_wishes(event)
+        self._welcome(event, resumed, verdict, [*wishes.values()], refused)
+        self._take_context(hello.context)
+        self._reopen(wishes, hello.calls or (), before)
+
+    def _take_context(self, items: tuple[f.ContextItem, ...] | None) -> None:
+        if items is None:
+            return
+        try:
+            self.put_context({item.name: item for item in items})
+        except PeerError as problem:
+            self._send(f.Error(code=problem.code, message=problem.message, retryable=False))
+
+    def _sort_wishes(
+        self, event: i.Greeted
+    ) -> tuple[dict[ThreadId, f.ThreadWish], list[f.ThreadOpened]]:
+        good: dict[ThreadId, f.ThreadWish] = {}
+        refused: list[f.ThreadOpened] = []
+        for wish in event.hello.threads or ():
+            error = None
+            if wish.thread_id in event.denied:
+                error = f.WireError(code=CommandCode.FORBIDDEN, message="not yours to open")
+            elif len(good) >= self.policy.open_threads and wish.thread_id not in good:
+                error = f.WireError(code=CommandCode.LIMIT, message="too many open threads")
+            if error is None:
+                good[wish.thread_id] = wish
+            else:
+                refused.append(f.ThreadOpened(thread_id=wish.thread_id, error=error))
+        return good, refused
+
+    def _welcome(
+        self,
+        event: i.Greeted,
+        resumed: bool,
+        verdict: f.ToolsVerdict,
+        wishes: list[f.ThreadWish],
+        refused: list[f.ThreadOpened],
+    ) -> None:
+        secret = self.ids.secret()
+        claimed = event.hello.session.secret if resumed and event.hello.session else None
+        self._hashes = (_hash(secret), *([_hash(claimed)] if claimed else []))
+        opened = [f.ThreadOpened(thread_id=wish.thread_id) for wish in wishes]
+        self._send(
+            f.Welcome(
+                protocol=PROTOCOL_VERSION,
+                session=f.SessionGrant(id=self.id, secret=secret),
+                resumed=resumed,
+                reason=event.refusal,
+                agents=tuple(self._agents),
+                limits=self.policy.told(),
+                heartbeat_ms=round(self.policy.heartbeat * 1000),
+                threads=(*opened, *refused),
+                tools=verdict,
+            )
+        )
+
+    def _reopen(
+        self,
+        wishes: Mapping[ThreadId, f.ThreadWish],
+        journal: tuple[f.JournalEntry, ...],
+        before: DocumentId,
+    ) -> None:
+        was_open = set(self.open)
+        self.open = dict.fromkeys(wishes)
+        for wish in wishes.values():
+            self.do(e.OpenStream(self.key(wish.thread_id), wish.epoch, wish.offset))
+            if wish.thread_id not in was_open:
+                message = i.PageOpened(self.view())
+                self.do(e.TellThread(self.key(wish.thread_id), message, create=True))
+        for key in self._related() | {self.key(t) for t in was_open}:
+            self.do(e.TellThread(key, i.PageReturned(self.view(), journal, before)))
+        for thread_id in was_open - set(wishes):
+            self.do(e.TellThread(self.key(thread_id), i.PageClosed(self.id)))
+        self._cancel_unknown(journal)
+
+    def _cancel_unknown(self, journal: tuple[f.JournalEntry, ...]) -> None:
+        """Each journal entry that this session does not hold at that attempt is called off."""
+        for entry in journal:
+            held = self.held.get(entry.call_id)
+            if held is not None and held[1] == entry.attempt:
+                continue
+            taken = self._taken.get(entry.call_id)
+            reason = taken.reason if taken else CancelReason.UNKNOWN.value
+            if held is not None:
+                reason = CancelReason.SUPERSEDED.value
+            self._send(f.ToolCancel(call_id=entry.call_id, attempt=entry.attempt, reason=reason))
+
+    def _socket_lost(self, event: i.SocketLost) -> None:
+        if event.connection != self.connection:
+            return
+        self.connection = None
+        self._lost_at = self._now
+        self.tell_threads()
+
+    def _deadline_passed(self, _: i.DeadlinePassed) -> None:
+        if self._lost_at is None:
+            return
+        if self._now >= self._lost_at + self.policy.resume_window:
+            self._end(self._lost_at)
+        elif not self._gone and self._now >= self._lost_at + self.policy.page_grace:
+            self._gone = True
+            for key in self._related():
+                self.do(e.TellThread(key, i.DocumentGone(self.id, self._lost_at, ended=False)))
+
+    def _end(self, since: float) -> None:
+        """The session is no more: its threads are told, its socket is closed."""
+        for key in self._related():
+            self.do(e.TellThread(key, i.DocumentGone(self.id, since, ended=True)))
+        if self.connection is not None:
+            self.do(e.CloseSocket(self.connection, CloseCode.NORMAL, "bye"))
+        self.over = True
+        self.do(e.SessionOver())
+
+    # ---- frames ------------------------------------------------------------------------------
+
+    def _frame_received(self, event: i.FrameReceived) -> None:
+        if event.connection != self.connection:
+            return
+        frame = event.frame
+        if isinstance(frame, f.ToolProgress | f.Visibility | f.Pong | f.Bye):
+            _NOTICES[type(frame)](self, frame)
+            return
+        known = self._replies.begin(self.document, frame)
+        if known == "new":
+            self._command(frame, event.allowed)
+        elif known == "other_body":
+            error = f.WireError(
+                code=CommandCode.DUPLICATE_ID, message="this id was used for another command"
+            )
+            self._send(f.Reply(id=frame.id, error=error))
+        elif isinstance(known, f.Reply):
+            self._send(known)
+
+    def _command(self, frame: Any, allowed: bool) -> None:
+        if not allowed:
+            self._refuse(frame.id, PeerError(CommandCode.FORBIDDEN, "not allowed"))
+            return
+        try:
+            COMMANDS[type(frame)](self, frame)
+        except PeerError as problem:
+            self._refuse(frame.id, problem)
+
+    # ---- notices -----------------------------------------------------------------------------
+
+    def _tool_progress(self, frame: f.ToolProgress) -> None:
+        message = i.ProgressMade(
+            self.id, frame.call_id, frame.attempt, frame.progress, frame.total, frame.message
+        )
+        self.do(e.TellCall(frame.call_id, message, None))
+
+    def _visibility(self, frame: f.Visibility) -> None:
+        self._look(frame.visible)
+        self.tell_threads()
+
+    def _pong(self, _: f.Pong) -> None:
+        """Heard; that is all a pong is for."""
+
+    def _bye(self, _: f.Bye) -> None:
+        self._end(self._now)
+
+    # ---- what threads say --------------------------------------------------------------------
+
+    def _answered(self, event: i.Answered) -> None:
+        if event.error is not None:
+            self._refuse(event.ticket, event.error)
+        else:
+            self.reply(event.ticket, event.result)
+
+    def _call_offered(self, event: i.CallOffered) -> None:
+        call_id, attempt = event.frame.call_id, event.frame.attempt
+        if call_id not in self.held and len(self.held) >= self.policy.open_calls_per_session:
+            self.do(e.TellThread(event.key, i.CallRefused(self.id, call_id, attempt)))
+            return
+        self.held[call_id] = (event.key, attempt)
+        if self.connection is not None:
+            self.do(e.SendCall(event.frame, event.after))
+
+    def _call_taken(self, event: i.CallTaken) -> None:
+        if self.held.pop(event.call_id, None) is None:
+            return
+        if event.cancel is not None:
+            self._taken[event.call_id] = event.cancel
+            while len(self._taken) > CANCELS_KEPT:
+                self._taken.popitem(last=False)
+        self.do(e.DropCall(event.call_id, event.cancel))
+
+    def _approval_asked(self, event: i.ApprovalAsked) -> None:
+        self._send(event.frame)
+
+    def _run_counted(self, event: i.RunCounted) -> None:
+        self.queued += event.queued
+        count = self.running.get(event.key, 0) + event.running
+        if count > 0:
+            self.running[event.key] = count
+        else:
+            self.running.pop(event.key, None)
+
+    def _thread_gone(self, event: i.ThreadGone) -> None:
+        if event.key.thread_id in self.open:
+            del self.open[event.key.thread_id]
+            self.do(e.CloseStream(event.key.thread_id))
+
+    def _drain(self, _: i.Draining) -> None:
+        self.draining = True
+
+    # ---- parts -------------------------------------------------------------------------------
+
+    def do(self, effect: e.SessionEffect) -> None:
+        self._effects.append(effect)
+
+    def _send(self, frame: f.ServerFrame) -> None:
+        if self.connection is not None:
+            self.do(e.SendFrame(frame))
+
+    def reply(self, command: str, result: Json) -> None:
+        reply = f.Reply(id=command, result=result)
+        if self._replies.finish(self.document, reply, len(encode(result))):
+            self._send(reply)
+
+    def _refuse(self, command: str, problem: PeerError) -> None:
+        error = f.WireError(code=problem.code, message=problem.message, path=problem.path)
+        reply = f.Reply(id=command, error=error)
+        if self._replies.finish(self.document, reply, len(problem.message) + 64):
+            self._send(reply)
+
+    def key(self, thread_id: ThreadId) -> ThreadKey:
+        return ThreadKey(self.principal.id, thread_id)
+
+    def _related(self) -> set[ThreadKey]:
+        """Threads that must hear of this page: it reads them, holds calls or started runs there."""
+        held = {key for key, _ in self.held.values()}
+        return {self.key(thread_id) for thread_id in self.open} | held | set(self.running)
+
+    def tell_threads(self) -> None:
+        message = i.PageChanged(self.view())
+        for key in sorted(self._related()):
+            self.do(e.TellThread(key, message))
+
+    def _look(self, visible: bool) -> None:
+        if visible or self._visible:
+            self._seen_at = self._now
+        self._visible = visible
+
+    def check_room(self, thread_id: ThreadId) -> None:
+        if thread_id not in self.open and len(self.open) >= self.policy.open_threads:
+            raise PeerError(CommandCode.LIMIT, f"over {self.policy.open_threads} open threads")
+
+    def open_unless(self, thread_id: ThreadId) -> None:
+        if thread_id not in self.open:
+            self.open_thread(thread_id, None, None)
+
+    def open_thread(self, thread_id: ThreadId, epoch: str | None, offset: int | None) -> None:
+        self.open[thread_id] = None
+        key = self.key(thread_id)
+        self.do(e.OpenStream(key, epoch, offset))
+        self.do(e.TellThread(key, i.PageOpened(self.view()), create=True))
+
+    def put_context(self, items: Mapping[str, f.ContextItem]) -> None:
+        size = len(encode([[x.name, x.description, x.value] for x in items.values()]))
+        if size > self.policy.context_bytes:
+            raise PeerError(
+                CommandCode.TOO_LARGE, f"the context has {size} bytes, too many", "/context"
+            )
+        self.context = dict(items)
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+
+
+_HANDLERS: Final[Mapping[type, Callable[[Session, Any], None]]] = {
+    i.Greeted: Session._greeted,
+    i.FrameReceived: Session._frame_received,
+    i.SocketLost: Session._socket_lost,
+    i.Answered: Session._answered,
+    i.CallOffered: Session._call_offered,
+    i.CallTaken: Session._call_taken,
+    i.ApprovalAsked: Session._approval_asked,
+    i.RunCounted: Session._run_counted,
+    i.ThreadGone: Session._thread_gone,
+    i.Draining: Session._drain,
+    i.DeadlinePassed: Session._deadline_passed,
+}
+
+_NOTICES: Final[Mapping[type, Callable[[Session, Any], None]]] = {
+    f.ToolProgress: Session._tool_progress,
+    f.Visibility: Session._visibility,
+    f.Pong: Session._pong,
+    f.Bye: Session._bye,
+}

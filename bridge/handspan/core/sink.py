@@ -1,0 +1,94 @@
+"""Where the sequence of one step goes: into the thread's log, its calls to the desk.
+
+Owns what the run counts of it (text said, size) and what an agent may settle by itself.
+`emission.Sink` is what it implements.
+"""
+
+from typing import Any
+
+from handspan_protocol.codec import encode
+from handspan_protocol.errors import CommandCode, PeerError
+from handspan_protocol.ids import CallId, MessageId
+
+from .call import CallEvent, CallState, Settlement
+from .desk import Desk
+from .emission import Misplaced
+from .inputs import Answer
+from .run import Run
+from .space import Space
+from .transcript import patched
+
+Json = Any
+
+
+class StepSink:
+    """Where one step's sequence goes; see `emission.Sink`."""
+
+    __slots__ = ("_desk", "_run", "_space")
+
+    def __init__(self, space: Space, desk: Desk, run: Run) -> None:
+        self._space = space
+        self._desk = desk
+        self._run = run
+
+    def emit(self, event: dict[str, Json]) -> None:
+        delta = event.get("delta")
+        if isinstance(delta, str):
+            self._run.said_chars += len(delta)
+            if event["type"] == "TEXT_MESSAGE_CONTENT":
+                self._run.said.append(delta)
+        self._space.emit(event)
+
+    def new_id(self, kind: str) -> str:
+        return self._space.ids.new(kind)
+
+    def message_taken(self, message_id: str) -> bool:
+        return self._space.transcript.has(message_id)
+
+    def call_started(self, wish: str | None, name: str, message_id: MessageId) -> CallId:
+        return self._desk.announce(self._run, wish, name, message_id).id
+
+    def call_said(self, call_id: CallId, delta: str) -> None:
+        self._desk.calls[call_id].pieces.append(delta)
+
+    def call_ended(self, call_id: CallId) -> None:
+        self._desk.calls[call_id].ended = True
+
+    def call_provided(self, call_id: CallId, content: Json) -> None:
+        """Taken only for a call that nobody here would carry out (C042)."""
+        call = self._desk.calls[call_id]
+        if call.state is not CallState.PROPOSED or self._desk.find(self._run, call.name):
+            return
+        parts = tuple(content) if isinstance(content, list) else None
+        answer = Answer(value=content if parts is None else None, content=parts)
+        self._desk.settle(call, Settlement(by=CallEvent.PROVIDED, answer=answer))
+
+    def state_given(self, event: dict[str, Json]) -> None:
+        patch = event.get("delta")
+        if event["type"] == "STATE_DELTA" and not isinstance(patch, list):
+            raise Misplaced("STATE_DELTA without a patch")
+        change_state(
+            self._space, tuple(patch) if isinstance(patch, list) else None, event.get("snapshot")
+        )
+
+
+def change_state(space: Space, patch: tuple[Json, ...] | None, state: Json) -> None:
+    """Set or patch the state, all of it or none.
+
+    Raises:
+        UsageError: the patch does not apply, or the state is no JSON.
+        PeerError: `too_large`.
+    """
+    after = patched(space.transcript.state, patch) if patch is not None else state
+    _check_state(space, after)
+    space.record("state")
+    if patch is not None:
+        space.emit({"type": "STATE_DELTA", "delta": list(patch)})
+    else:
+        space.emit({"type": "STATE_SNAPSHOT", "snapshot": state})
+
+
+def _check_state(space: Space, state: Json) -> None:
+    size = len(encode(state))
+    if size > space.policy.state_bytes:
+        raise PeerError(CommandCode.TOO_LARGE, f"the state would have {size} bytes, too many")

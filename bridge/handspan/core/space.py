@@ -1,0 +1,77 @@
+"""What the runs and calls of one thread share: its log, its messages, its pages, and the way out.
+
+Owns the one door for events (`emit`: folded, encoded once, appended) and the list of effects of
+the `handle` under way. Deliberately decides nothing. Above sit `desk` (calls), `run` and `thread`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from handspan_protocol.codec import encode
+from handspan_protocol.errors import PeerError
+from handspan_protocol.ids import SessionId
+
+from .arguments import ToolSpec
+from .effects import Fact, Record, Reply, TellSession, ThreadEffect
+from .inputs import SessionInput
+from .log import Log
+from .parties import Asker, IdSource, PageView, ThreadKey
+from .policy import Policy
+from .transcript import Transcript
+
+Json = Any
+
+
+class Space:
+    """Shared by one thread's parts; `now` and `effects` are of the `handle` under way."""
+
+    __slots__ = (
+        "effects",
+        "ids",
+        "key",
+        "log",
+        "now",
+        "pages",
+        "policy",
+        "readers",
+        "server",
+        "transcript",
+    )
+
+    def __init__(
+        self, key: ThreadKey, policy: Policy, ids: IdSource, server: Mapping[str, ToolSpec]
+    ) -> None:
+        self.key = key
+        self.policy = policy
+        self.ids = ids
+        self.server = server
+        self.log = Log(ids.new("e"), policy.log_events, policy.log_bytes)
+        self.transcript = Transcript()
+        self.pages: dict[SessionId, PageView] = {}
+        """Every session that is at the thread's service, in the order they came."""
+        self.readers: set[SessionId] = set()
+        """Those that have the thread open."""
+        self.now = 0.0
+        self.effects: list[ThreadEffect] = []
+
+    def emit(self, event: dict[str, Json]) -> None:
+        """Take one event into the log and the messages; the only way in."""
+        encoded = encode(event)
+        self.transcript.apply(event)
+        self.log.append(encoded)
+
+    def custom(self, name: str, value: Json) -> None:
+        self.emit({"type": "CUSTOM", "name": f"handspan.{name}", "value": value})
+
+    def do(self, effect: ThreadEffect) -> None:
+        self.effects.append(effect)
+
+    def tell(self, session: SessionId, message: SessionInput) -> None:
+        self.do(TellSession(session, message))
+
+    def reply(self, asker: Asker, result: Json = None, error: PeerError | None = None) -> None:
+        self.do(Reply(asker, result, error))
+
+    def record(self, kind: str, **data: Json) -> None:
+        """Order that a fact be kept before whatever comes after."""
+        self.do(Record((Fact(self.key, kind, data),)))

@@ -1,0 +1,312 @@
+"""One conversation: its runs, its calls, its pages. `handle(input, now)` is all there is to it.
+
+Owns which input goes where, who is on the thread, and what a newcomer is shown. `runs` moves the
+runs, `desk` sees calls through. Deliberately knows no socket, no clock and no task: it is told what
+happened and answers what must be done, in order. It is total: an input that comes too late or
+means nothing changes nothing.
+
+Above sits the driver; beside it `session`, which it knows only as messages.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from handspan_protocol.codec import frame_bytes
+from handspan_protocol.errors import CallCode, CommandCode, PeerError, UsageError
+from handspan_protocol.frames import Snapshot
+from handspan_protocol.ids import CallId, SessionId
+
+from . import inputs as i
+from .admission import Roster
+from .call import Call
+from .desk import Desk
+from .effects import ThreadEffect, ThreadOver
+from .inputs import ThreadInput
+from .parties import Asker, IdSource, PageView, ThreadKey
+from .policy import Policy
+from .reports import progress
+from .run import Run
+from .runs import Runs
+from .sink import change_state
+from .space import Space
+
+Json = Any
+
+__all__ = ["Roster", "Thread"]
+
+
+class Thread:
+    """The machine. Only the driver calls `handle`, and nothing calls back into it meanwhile."""
+
+    def __init__(self, key: ThreadKey, policy: Policy, ids: IdSource, roster: Roster) -> None:
+        self.space = Space(key, policy, ids, roster.tools)
+        self.runs = Runs(self.space, roster)
+        self.touched_at = 0.0
+        """When it last heard anything; an idle thread may leave memory."""
+
+    # ---- the machine -------------------------------------------------------------------------
+
+    def handle(self, event: ThreadInput, now: float) -> list[ThreadEffect]:
+        """Take one input at `now` (monotonic seconds); returns what must be done, in order."""
+        self.space.now = self.touched_at = now
+        effects: list[ThreadEffect] = []
+        self.space.effects = effects
+        before = self.run
+        _HANDLERS[type(event)](self, event)
+        self.runs.move_on()
+        if before is not None and self.run is not before:
+            self._let_all_go()
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """When DeadlinePassed is due; None: nothing waits for time."""
+        return self.desk.next_deadline() if self.desk.open_calls else None
+
+    @property
+    def run(self) -> Run | None:
+        """The run under way."""
+        return self.runs.run
+
+    @property
+    def desk(self) -> Desk:
+        return self.runs.desk
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may leave memory: nothing runs, nothing waits, nobody reads."""
+        return self.run is None and not self.runs.queue and not self.space.pages
+
+    # ---- as a socket's writer reads it (ports.Stream) ------------------------------------------
+
+    @property
+    def thread_id(self) -> str:
+        return self.space.key.thread_id
+
+    @property
+    def epoch(self) -> str:
+        return self.space.log.epoch
+
+    @property
+    def head(self) -> int:
+        return self.space.log.head
+
+    def read(self, offset: int, limit_bytes: int) -> list[bytes] | None:
+        return self.space.log.read(offset, limit_bytes)
+
+    def snapshot(self, session_id: str) -> bytes:
+        """The whole thread as it is now, encoded; `yours` marks the calls of this session."""
+        return frame_bytes(self.picture(SessionId(session_id)))
+
+    def picture(self, session: SessionId) -> Snapshot:
+        """State(snapshot) + later events == state(all events) (P9)."""
+        run, step = self.run, self.run.step if self.run else None
+        emission = step.emission if step else None
+        told = None
+        if run is not None:
+            told = {"runId": run.id, "depth": run.depth, "status": run.status}
+        return Snapshot(
+            thread_id=self.space.key.thread_id,
+            epoch=self.epoch,
+            offset=self.head,
+            messages=self.space.transcript.view(),
+            state=self.space.transcript.state,
+            run=told,
+            last_run=self.runs.last_run,
+            calls=tuple(_pictured(c, session) for c in self.desk.calls_of(run)) if run else (),
+            open={
+                "messages": emission.open_texts if emission else [],
+                "reasoning": emission.open_reasoning if emission else [],
+                "calls": emission.open_calls if emission else [],
+                "steps": [step.name] if step else [],
+                "subagents": [],
+            },
+            suggestions=(),
+        )
+
+    # ---- pages -------------------------------------------------------------------------------
+
+    def _page_opened(self, event: i.PageOpened) -> None:
+        self.space.readers.add(event.page.session)
+        self._page_seen(event.page)
+        self.desk.ask_again(event.page.session)
+
+    def _page_closed(self, event: i.PageClosed) -> None:
+        self.space.readers.discard(event.session)
+        self._let_go(event.session)
+
+    def _page_changed(self, event: i.PageChanged) -> None:
+        if event.page.session in self.space.pages:
+            self._page_seen(event.page)
+
+    def _page_seen(self, page: PageView) -> None:
+        self.space.pages[page.session] = page
+        if self.run is not None:
+            self.desk.page_changed(self.run, page.session)
+
+    def _page_returned(self, event: i.PageReturned) -> None:
+        if event.page.session not in self.space.pages:
+            return
+        self.space.pages[event.page.session] = event.page
+        same = event.document_before == event.page.document
+        self.desk.returned(event.page.session, event.journal, same_document=same)
+        if self.run is not None:
+            self.desk.page_changed(self.run, event.page.session)
+            self.desk.rehome(self.run)
+        if event.page.session in self.space.readers:
+            self.desk.ask_again(event.page.session)
+
+    def _document_gone(self, event: i.DocumentGone) -> None:
+        page = self.space.pages.get(event.session)
+        if page is None:
+            return
+        if event.ended:
+            del self.space.pages[event.session]
+            self.space.readers.discard(event.session)
+        else:
+            self.space.pages[event.session] = replace(page, tools={}, attached=False)
+        self.desk.gone(event.session, event.since)
+        if self.run is not None:
+            self.desk.rehome(self.run, event.session)
+        self._abort_without_pages()
+
+    def _abort_without_pages(self) -> None:
+        wanted = self.space.policy.on_disconnect == "abort"
+        if wanted and self.run is not None and not self._anybody_there():
+            self.runs.abort(self.run)
+
+    def _anybody_there(self) -> bool:
+        return any(page.attached or page.tools for page in self.space.pages.values())
+
+    def _let_all_go(self) -> None:
+        for session in list(self.space.pages):
+            self._let_go(session)
+
+    def _let_go(self, session: SessionId) -> None:
+        """Forget a page that neither reads, nor started the run, nor holds a call of it."""
+        holds = any(call.holder == session for call in self.desk.open_calls.values())
+        started = self.run is not None and self.run.starter == session
+        if session not in self.space.readers and not holds and not started:
+            self.space.pages.pop(session, None)
+
+    # ---- calls -------------------------------------------------------------------------------
+
+    def _known(self, call_id: CallId) -> Call:
+        call = self.desk.calls.get(call_id)
+        if call is None:
+            raise PeerError(CommandCode.UNKNOWN_CALL, "there is no such call")
+        return call
+
+    def _answered(self, asker: Asker, judge: Callable[[], Any]) -> None:
+        try:
+            self.space.reply(asker, {"status": str(judge())})
+        except PeerError as problem:
+            self.space.reply(asker, error=problem)
+
+    def _leave_asked(self, event: i.LeaveAsked) -> None:
+        session = _of_page(event.asker)
+        self._answered(
+            event.asker,
+            lambda: self.desk.leave(self._known(event.call_id), session, event.attempt),
+        )
+
+    def _progress_made(self, event: i.ProgressMade) -> None:
+        call = self.desk.open_calls.get(event.call_id)
+        if call is not None:
+            progress(self.space, call, event)
+
+    def _result_given(self, event: i.ResultGiven) -> None:
+        session = _of_page(event.asker)
+        self._answered(
+            event.asker,
+            lambda: self.desk.result(
+                self._known(event.call_id), session, event.attempt, event.answer
+            ),
+        )
+
+    def _call_refused(self, event: i.CallRefused) -> None:
+        call = self.desk.open_calls.get(event.call_id)
+        if call is not None and call.holder == event.session and call.attempt == event.attempt:
+            self.desk.refuse(call, CallCode.LIMIT, "the page holds too many open calls")
+
+    def _approval_given(self, event: i.ApprovalGiven) -> None:
+        self._answered(event.asker, lambda: self._approve(event))
+
+    def _approve(self, event: i.ApprovalGiven) -> Any:
+        call = self._known(event.call_id)
+        return self.desk.approve(call, event)
+
+    def _tool_returned(self, event: i.ToolReturned) -> None:
+        call = self.desk.open_calls.get(event.call_id)
+        if call is not None and call.out and call.holder is None:
+            self.desk.answer(call, event.answer)
+
+    def _deadline_passed(self, _: i.DeadlinePassed) -> None:
+        if self.run is not None:
+            self.desk.deadline_passed(self.run)
+
+    def _deleted(self, _: i.Deleted) -> None:
+        self.runs.end_all()
+        self.space.do(ThreadOver())
+
+    # ---- state -------------------------------------------------------------------------------
+
+    def _state_given(self, event: i.StateGiven) -> None:
+        try:
+            change_state(self.space, event.patch, event.state)
+            self.runs.state_changed()
+        except UsageError as problem:
+            place = "/patch" if event.patch is not None else "/state"
+            error = PeerError(CommandCode.INVALID_FRAME, str(problem), place)
+            self.space.reply(event.asker, error=error)
+        except PeerError as problem:
+            self.space.reply(event.asker, error=problem)
+        else:
+            self.space.reply(event.asker, {})
+
+
+def _of_page(asker: Asker) -> SessionId:
+    if asker.session is None:
+        raise AssertionError("only a page holds calls")
+    return asker.session
+
+
+def _pictured(call: Call, session: SessionId) -> dict[str, Json]:
+    return {
+        "callId": call.id,
+        "name": call.name,
+        "args": call.args,
+        "attempt": call.attempt,
+        "yours": call.holder == session and call.open,
+        "last": call.last,
+    }
+
+
+_HANDLERS: Final[Mapping[type, Callable[[Thread, Any], None]]] = {
+    i.PageOpened: Thread._page_opened,
+    i.PageClosed: Thread._page_closed,
+    i.PageChanged: Thread._page_changed,
+    i.PageReturned: Thread._page_returned,
+    i.DocumentGone: Thread._document_gone,
+    i.RunRequested: lambda thread, event: thread.runs.requested(event),
+    i.InvokeRequested: lambda thread, event: thread.runs.requested(event),
+    i.AbortRequested: lambda thread, event: thread.runs.abort_requested(event),
+    i.LeaveAsked: Thread._leave_asked,
+    i.ProgressMade: Thread._progress_made,
+    i.ResultGiven: Thread._result_given,
+    i.CallRefused: Thread._call_refused,
+    i.ApprovalGiven: Thread._approval_given,
+    i.StateGiven: Thread._state_given,
+    i.TextSaid: lambda thread, event: thread.runs.text_said(event),
+    i.ReasoningSaid: lambda thread, event: thread.runs.reasoning_said(event),
+    i.EventSaid: lambda thread, event: thread.runs.event_said(event),
+    i.CallSaid: lambda thread, event: thread.runs.call_said(event),
+    i.HandoffSaid: lambda thread, event: thread.runs.handoff_said(event),
+    i.StateSaid: lambda thread, event: thread.runs.state_said(event),
+    i.StepEnded: lambda thread, event: thread.runs.step_ended(event),
+    i.StepFailed: lambda thread, event: thread.runs.step_failed(event),
+    i.StopsJudged: lambda thread, event: thread.runs.stops_judged(event),
+    i.ToolReturned: Thread._tool_returned,
+    i.Deleted: Thread._deleted,
+    i.DeadlinePassed: Thread._deadline_passed,
+}
