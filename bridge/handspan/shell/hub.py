@@ -1,0 +1,125 @@
+"""Every session and every thread of this process, by name.
+
+Owns finding and making them, the ids that must be unique among several, and which threads may
+leave memory. Deliberately decides nothing that a machine decides.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from handspan.core.parties import ThreadKey
+from handspan.core.policy import Policy
+from handspan.core.session import Session
+from handspan.core.thread import Roster, Thread
+from handspan_protocol.ids import CallId, RunId, SessionId
+
+from .ids import Ids
+
+CALLS_KEPT: Final = 4_096
+"""Calls of one thread that can be found by their id; older ones are `unknown_call`."""
+
+
+class ThreadIds:
+    """`core.inputs.IdSource` for one thread: claims its calls' ids in the hub."""
+
+    def __init__(self, hub: "Hub", key: ThreadKey, ids: Ids) -> None:
+        self._hub = hub
+        self._key = key
+        self._ids = ids
+        self._claimed: deque[CallId] = deque()
+
+    def new(self, kind: str) -> str:
+        return self._ids.new(kind)
+
+    def secret(self) -> str:
+        return self._ids.secret()
+
+    def claim_call(self, wish: str | None) -> CallId:
+        """`wish`, unless another thread of the principal has an open call of that id.
+
+        Pages name a call by its id alone, so two open ones must not share it.
+        """
+        taken = wish is None or self._hub.open_elsewhere(self._key, CallId(wish))
+        call_id = CallId(self._ids.new("c") if taken or wish is None else wish)
+        self._hub.calls[self._key.principal, call_id] = self._key
+        self._claimed.append(call_id)
+        if len(self._claimed) > CALLS_KEPT:
+            self._release(self._claimed.popleft())
+        return call_id
+
+    def release_all(self) -> None:
+        while self._claimed:
+            self._release(self._claimed.popleft())
+
+    def _release(self, call_id: CallId) -> None:
+        if self._hub.calls.get((self._key.principal, call_id)) == self._key:
+            del self._hub.calls[self._key.principal, call_id]
+
+
+class Hub:
+    """The registry of machines; changed by the driver only."""
+
+    def __init__(self, policy: Policy, ids: Ids, roster: Roster) -> None:
+        self.policy = policy
+        self.sessions: dict[SessionId, Session] = {}
+        self.threads: OrderedDict[ThreadKey, Thread] = OrderedDict()
+        """Least recently used first."""
+        self.calls: dict[tuple[str, CallId], ThreadKey] = {}
+        self.active: set[ThreadKey] = set()
+        """Threads with a run under way or waiting."""
+        self._ids = ids
+        self._roster = roster
+        self._sources: dict[ThreadKey, ThreadIds] = {}
+
+    def thread(self, key: ThreadKey) -> Thread:
+        """The thread, made when it is not there."""
+        thread = self.threads.get(key)
+        if thread is None:
+            source = ThreadIds(self, key, self._ids)
+            thread = Thread(key, self.policy, source, self._roster)
+            self._sources[key] = source
+            self.threads[key] = thread
+        self.threads.move_to_end(key)
+        return thread
+
+    def drop(self, key: ThreadKey) -> None:
+        """The thread leaves memory."""
+        self.threads.pop(key, None)
+        self.active.discard(key)
+        source = self._sources.pop(key, None)
+        if source is not None:
+            source.release_all()
+
+    def to_evict(self, now: float, may_leave: Callable[[Thread], bool]) -> Iterator[ThreadKey]:
+        """Idle threads that are too old or too many; a running one never."""
+        over = len(self.threads) - self.policy.threads
+        for key, thread in list(self.threads.items()):
+            old = now - thread.touched_at > self.policy.thread_idle
+            if (old or over > 0) and thread.idle and may_leave(thread):
+                over -= 1
+                yield key
+            elif not old and over <= 0:
+                return
+
+    def open_elsewhere(self, key: ThreadKey, call_id: CallId) -> bool:
+        """Whether another thread of the same principal has an open call of this id."""
+        other = self.calls.get((key.principal, call_id))
+        if other is None or other == key:
+            return False
+        thread = self.threads.get(other)
+        return thread is not None and call_id in thread.desk.open_calls
+
+    def thread_of_run(self, principal: str, run_id: RunId) -> ThreadKey | None:
+        """The thread on which this run is under way or waiting."""
+        for key in self.active:
+            thread = self.threads[key]
+            running = thread.run is not None and thread.run.id == run_id
+            if key.principal == principal and (
+                running or any(r.run_id == run_id for r in thread.runs.queue)
+            ):
+                return key
+        return None
+
+    def sessions_of(self, principal: str) -> int:
+        return sum(session.principal.id == principal for session in self.sessions.values())

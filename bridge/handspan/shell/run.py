@@ -1,0 +1,252 @@
+"""The Run that an agent is given: what it may see, and what it may do, in one step.
+
+Owns the step's face towards the agent and nothing else; what it does goes to the driver as inputs
+of the thread. Everything it hands out is a copy or cannot be changed (P11). It may be used from a
+worker thread, since a sync agent or tool lives in one.
+"""
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ag_ui.core import Message
+from pydantic import TypeAdapter
+
+from handspan.core import inputs as i
+from handspan.core.effects import StartStep
+from handspan.core.parties import Asker
+from handspan_protocol.codec import encode, parse_json
+from handspan_protocol.content import copy_json
+from handspan_protocol.errors import PeerError, UsageError
+from handspan_protocol.frames import ContextItem
+from handspan_protocol.tools import Tool, parameters_of
+
+from .values import CallItem, CallResult, Handoff, ReasoningItem, call_result
+
+if TYPE_CHECKING:
+    from handspan.core.effects import CallValue
+
+Json = Any
+
+_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
+
+
+class Desk(Protocol):
+    """What a Run asks of the driver."""
+
+    def say(self, message: i.ThreadInput) -> None:
+        """Tell the run's thread; callable from any OS thread of the process."""
+
+    def state(self) -> Json:
+        """The thread's state as it is now."""
+
+    def expect(self, ticket: str) -> "asyncio.Future[CallValue]":
+        """A future for the value of the call with this ticket."""
+
+    def ticket(self) -> str: ...
+
+
+class Run:
+    """One step of a run, as its agent (or a server tool) sees it."""
+
+    def __init__(self, step: StartStep, desk: Desk, thread_id: str) -> None:
+        self.id: str = step.run_id
+        self.thread_id: str = thread_id
+        self.agent: str = step.agent
+        """The name it is known by."""
+        self.depth: int = step.depth
+        self.principal = step.principal
+        self.forwarded_props: Json = step.forwarded_props
+        self.results: list[CallResult] = [call_result(v, step.run_id) for v in step.results]
+        """Of the previous step's calls, in call order."""
+        self.instructions: str = ""
+        self.finish_reason: str | None = None
+        """Set by an agent: "stop", "tool_calls", or why the model was cut off."""
+        self.aborted: bool = False
+        """Whether the step was stopped; what it says then counts no more."""
+        self._output: Json = None
+        self._has_output = False
+        self._step = step
+        self._desk = desk
+        self._home = threading.get_ident()
+
+    # ---- what there is -----------------------------------------------------------------------
+
+    @cached_property
+    def messages(self) -> list[Message]:
+        """The history, as ag_ui.core messages; the new user message is the last."""
+        return _MESSAGES.validate_python([_shown(m) for m in self._step.messages])
+
+    @cached_property
+    def tools(self) -> list[Tool]:
+        """What the model may be shown, each with a whole `parameters` schema."""
+        return [_offered(spec.tool) for spec in self._step.tools]
+
+    @property
+    def context(self) -> tuple[ContextItem, ...]:
+        """What the page says of itself: name, description, value."""
+        return self._step.context
+
+    @property
+    def state(self) -> Json:
+        """A copy of the thread's state as it is now."""
+        return copy_json(self._desk.state())
+
+    @property
+    def output(self) -> Json:
+        """The run's structured result; set it, and RUN_FINISHED carries it."""
+        return self._output
+
+    @output.setter
+    def output(self, value: Json) -> None:
+        encode(value)
+        self._output, self._has_output = value, True
+
+    # ---- items -------------------------------------------------------------------------------
+
+    def call(
+        self, name: str, args: Mapping[str, Json] | str | None = None, *, id: str | None = None
+    ) -> CallItem:
+        """A tool call to yield; it is carried out when the step ends.
+
+        `args` as a str is taken as the model's own text, whatever it says.
+
+        Raises:
+            UsageError: `args` is nothing that JSON can hold.
+        """
+        return CallItem(name, _raw(args), id)
+
+    def reasoning(self, text: str) -> ReasoningItem:
+        """A delta of thoughts to yield."""
+        return ReasoningItem(text)
+
+    # ---- moves -------------------------------------------------------------------------------
+
+    async def call_tool(
+        self, name: str, args: Mapping[str, Json] | str | None = None
+    ) -> CallResult:
+        """Carry out a call now, inside the step; never raises for a call that fails.
+
+        Raises:
+            UsageError: `args` is no JSON, or the step is over.
+        """
+        raw = _raw(args)
+        if self.aborted:
+            raise UsageError("the step is over")
+        ticket = self._desk.ticket()
+        future = self._desk.expect(ticket)
+        self._say(
+            i.CallSaid(run_id=self._run_id, depth=self.depth, name=name, raw=raw, ticket=ticket)
+        )
+        return call_result(await future, self.id)
+
+    def set_state(self, value: Json) -> None:
+        """Replace the thread's state.
+
+        Raises:
+            UsageError: it is nothing that JSON can hold.
+        """
+        encode(value)
+        self._say(i.StateSaid(self._run_id, self.depth, None, copy_json(value)))
+
+    def patch_state(self, ops: Sequence[Mapping[str, Json]]) -> None:
+        """Patch the thread's state (RFC 6902), all of it or none; a bad patch fails the step."""
+        encode(list(ops))
+        self._say(i.StateSaid(self._run_id, self.depth, tuple(copy_json(list(ops))), None))
+
+    def custom(self, name: str, value: Json = None) -> None:
+        """Emit an AG-UI CUSTOM event; names that begin with `handspan.` are the bridge's own."""
+        if name.startswith("handspan."):
+            raise UsageError("names that begin with handspan. are the bridge's own")
+        encode(value)
+        event = {"type": "CUSTOM", "name": name, "value": copy_json(value)}
+        self._say(i.EventSaid(self._run_id, self.depth, event))
+
+    def abort(self) -> None:
+        """Abort the whole run; nothing of it goes on."""
+        self._say(i.AbortRequested(Asker(None, ""), self._run_id))
+
+    # ---- inside ------------------------------------------------------------------------------
+
+    @property
+    def _run_id(self) -> Any:
+        return self._step.run_id
+
+    def _say(self, message: i.ThreadInput) -> None:
+        if threading.get_ident() == self._home:
+            self._desk.say(message)
+        else:
+            _loop_of(self._desk).call_soon_threadsafe(self._desk.say, message)
+
+    def take(self, item: Any) -> None:
+        """Say one item of the agent.
+
+        Raises:
+            UsageError: it is no item.
+        """
+        message = self._input_of(item)
+        if message is not None:
+            self._say(message)
+
+    def _input_of(self, item: Any) -> i.ThreadInput | None:
+        run_id, depth = self._run_id, self.depth
+        match item:
+            case str():
+                return i.TextSaid(run_id, depth, item)
+            case CallItem(name, raw, wish):
+                return i.CallSaid(run_id=run_id, depth=depth, name=name, raw=raw, wish=wish)
+            case ReasoningItem(text):
+                return i.ReasoningSaid(run_id, depth, text)
+            case Handoff(agent):
+                return i.HandoffSaid(run_id, depth, agent)
+            case None:
+                return None
+        if hasattr(item, "model_dump") and hasattr(item, "type"):
+            event = item.model_dump(mode="json", by_alias=True, exclude_none=True)
+            _keep_nulls(event, item)
+            return i.EventSaid(run_id, depth, event)
+        raise UsageError(f"an agent may not yield {type(item).__name__}")
+
+    def ended(self) -> i.StepEnded:
+        """The step's end, with what the agent left on the Run."""
+        return i.StepEnded(
+            self._run_id, self.depth, self.finish_reason, self._output, self._has_output
+        )
+
+
+def _loop_of(desk: Any) -> asyncio.AbstractEventLoop:
+    loop: asyncio.AbstractEventLoop = desk.loop
+    return loop
+
+
+def _raw(args: Mapping[str, Json] | str | None) -> str:
+    if args is None:
+        return "{}"
+    return args if isinstance(args, str) else encode(dict(args)).decode()
+
+
+def _offered(tool: Tool) -> Tool:
+    from dataclasses import replace
+
+    return replace(tool, parameters=copy_json(parameters_of(tool)))
+
+
+def _shown(message: Mapping[str, Json]) -> Mapping[str, Json]:
+    return message
+
+
+def _keep_nulls(event: dict[str, Json], item: Any) -> None:
+    """A null that is the value itself stays: exclude_none means absent optionals only."""
+    for field, alias in (("value", "value"), ("snapshot", "snapshot"), ("event", "event")):
+        if field in type(item).model_fields and alias not in event:
+            event[alias] = getattr(item, field, None)
+
+
+def arguments_of(raw: str) -> Json:
+    """The parsed arguments of a call item, for tests and adapters."""
+    try:
+        return parse_json(raw) if raw.strip() else {}
+    except PeerError:
+        return None

@@ -1,0 +1,106 @@
+"""Running agents: whatever kind of callable one is, its items become inputs of its thread.
+
+Owns the iteration, its fairness (an agent that never waits still lets others have the loop), and
+what an exception becomes: the model's pages are told a generic line with an id, the log has the
+rest. Above sits `driver`; the agent's view of it all is `run.Run`.
+"""
+
+import functools
+import inspect
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from handspan.core import inputs as i
+from handspan_protocol.errors import HandspanError, RunCode, UsageError
+
+from .run import Run
+
+ITEMS_IN_A_ROW: Final = 16
+"""Items taken before the loop gets its turn, when the agent itself never waits."""
+
+_LOG = logging.getLogger("handspan.agent")
+
+
+class AgentFailed(HandspanError):
+    """Raised by an adapter to fail its step with a code and a line that may be shown."""
+
+    def __init__(self, message: str, code: RunCode = RunCode.PROVIDER_ERROR) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+async def speak(agent: Any, run: Run) -> i.StepEnded | i.StepFailed:
+    """Run one step; returns how it ended. Cancellation goes through."""
+    try:
+        await _speak(agent, run)
+    except AgentFailed as failure:
+        return _failed(run, failure.code, failure.message)
+    except UsageError as mistake:
+        _LOG.error("agent %s: %s", run.agent, mistake)
+        return _failed(run, RunCode.AGENT_ERROR, str(mistake))
+    except Exception:
+        mark = secrets.token_hex(4)
+        _LOG.exception("agent %s failed at depth %d (%s)", run.agent, run.depth, mark)
+        return _failed(run, RunCode.AGENT_ERROR, f"the agent failed ({mark} in the server's log)")
+    return run.ended()
+
+
+def _failed(run: Run, code: RunCode, message: str) -> i.StepFailed:
+    end = run.ended()
+    return i.StepFailed(end.run_id, end.depth, code.value, message)
+
+
+async def _speak(agent: Any, run: Run) -> None:
+    said = await _invoke(agent, run)
+    if hasattr(said, "__aiter__"):
+        await _take_all(said, run)
+    elif isinstance(said, Iterator):
+        await _take_all(_in_thread(said), run)
+    else:
+        run.take(said)
+
+
+async def _invoke(agent: Any, run: Run) -> Any:
+    """Call the agent; a plain function lives in a worker thread, since it may block."""
+    if is_async(agent):
+        said = agent(run)
+    else:
+        said = await anyio.to_thread.run_sync(agent, run, abandon_on_cancel=True)
+    return await said if isinstance(said, Awaitable) else said
+
+
+async def _take_all(items: AsyncIterator[Any], run: Run) -> None:
+    try:
+        count = 0
+        async for item in items:
+            run.take(item)
+            count += 1
+            if count % ITEMS_IN_A_ROW == 0:
+                await anyio.lowlevel.checkpoint()
+    finally:
+        aclose = getattr(items, "aclose", None)
+        if aclose is not None:
+            await aclose()
+
+
+async def _in_thread(items: Iterator[Any]) -> AsyncIterator[Any]:
+    end = object()
+    while True:
+        item = await anyio.to_thread.run_sync(next, items, end, abandon_on_cancel=True)
+        if item is end:
+            return
+        yield item
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it cannot block: an async function or generator, bound, partial or object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    candidates = (function, getattr(type(function), "__call__", None))
+    return any(inspect.iscoroutinefunction(c) or inspect.isasyncgenfunction(c) for c in candidates)

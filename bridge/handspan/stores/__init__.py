@@ -1,0 +1,1 @@
+"""Where threads are kept. Strangers to the agents; each implements `ports.Store`."""
