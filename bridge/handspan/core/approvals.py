@@ -14,8 +14,8 @@ from handspan_protocol.ids import SessionId
 
 from .arguments import ToolSpec
 from .call import Approval, Call, CallEvent
-from .inputs import ApprovalAsked
 from .reports import tell
+from .session_inputs import ApprovalAsked
 from .space import Space
 
 Json = Any

@@ -30,10 +30,11 @@ from .call import (
 )
 from .dispatch import Dispatch
 from .effects import GiveValue, StopTool
-from .inputs import Answer, ApprovalGiven, CallTaken
+from .inputs import Answer, ApprovalGiven
 from .registry import Found, offered, resolve, unknown_tool
 from .reports import tell, tell_progress
 from .run import Run
+from .session_inputs import CallTaken
 from .space import Space
 
 Json = Any

@@ -13,8 +13,8 @@ from handspan_protocol.ids import WILDCARD, SessionId
 
 from .call import Call, CallEvent, CallState
 from .effects import StartTool
-from .inputs import CallOffered
 from .reports import tell
+from .session_inputs import CallOffered
 from .space import Space
 
 Json = Any

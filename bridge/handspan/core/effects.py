@@ -14,8 +14,9 @@ from handspan_protocol.frames import ContextItem, ServerFrame, ToolCall, ToolCan
 from handspan_protocol.ids import CallId, RunId, SessionId, ThreadId
 
 from .arguments import ToolSpec
-from .inputs import SessionInput, ThreadInput
+from .inputs import ThreadInput
 from .parties import Asker, ConnectionId, Principal, ThreadKey
+from .session_inputs import SessionInput
 
 Json = Any
 

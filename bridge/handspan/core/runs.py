@@ -25,6 +25,7 @@ from handspan_protocol.errors import (
 from handspan_protocol.ids import RunId
 
 from . import inputs as i
+from . import session_inputs as s
 from .admission import Request, Roster, why_not
 from .call import Call, CallState
 from .desk import Desk
@@ -94,7 +95,7 @@ class Runs:
 
     def _count(self, request: Request, *, running: Change, queued: Change) -> None:
         if request.asker.session is not None:
-            self.space.tell(request.asker.session, i.RunCounted(self.space.key, running, queued))
+            self.space.tell(request.asker.session, s.RunCounted(self.space.key, running, queued))
 
     def _begin(self, request: Request) -> None:
         assert request.run_id is not None  # given in `_requested`

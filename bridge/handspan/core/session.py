@@ -23,12 +23,13 @@ from handspan_protocol.version import PROTOCOL_VERSION
 
 from . import effects as e
 from . import inputs as i
+from . import session_inputs as s
 from .arguments import Compile, ToolSpec
 from .commands import COMMANDS
-from .inputs import SessionInput
 from .parties import ConnectionId, IdSource, PageView, Principal, ThreadKey
 from .policy import Policy
 from .replies import Replies
+from .session_inputs import SessionInput
 from .toolset import ToolSet
 
 Json = Any
@@ -117,7 +118,7 @@ class Session:
 
     # ---- opening and losing the socket -------------------------------------------------------
 
-    def _greeted(self, event: i.Greeted) -> None:
+    def _greeted(self, event: s.Greeted) -> None:
         hello, before = event.hello, self.document
         resumed = before != ""
         if self.connection is not None:
@@ -142,7 +143,7 @@ class Session:
             self._send(f.Error(code=problem.code, message=problem.message, retryable=False))
 
     def _sort_wishes(
-        self, event: i.Greeted
+        self, event: s.Greeted
     ) -> tuple[dict[ThreadId, f.ThreadWish], list[f.ThreadOpened]]:
         good: dict[ThreadId, f.ThreadWish] = {}
         refused: list[f.ThreadOpened] = []
@@ -160,7 +161,7 @@ class Session:
 
     def _welcome(
         self,
-        event: i.Greeted,
+        event: s.Greeted,
         resumed: bool,
         verdict: f.ToolsVerdict,
         wishes: list[f.ThreadWish],
@@ -215,7 +216,7 @@ class Session:
                 reason = CancelReason.SUPERSEDED.value
             self._send(f.ToolCancel(call_id=entry.call_id, attempt=entry.attempt, reason=reason))
 
-    def _socket_lost(self, event: i.SocketLost) -> None:
+    def _socket_lost(self, event: s.SocketLost) -> None:
         if event.connection != self.connection:
             return
         self.connection = None
@@ -243,7 +244,7 @@ class Session:
 
     # ---- frames ------------------------------------------------------------------------------
 
-    def _frame_received(self, event: i.FrameReceived) -> None:
+    def _frame_received(self, event: s.FrameReceived) -> None:
         if event.connection != self.connection:
             return
         frame = event.frame
@@ -290,13 +291,13 @@ class Session:
 
     # ---- what threads say --------------------------------------------------------------------
 
-    def _answered(self, event: i.Answered) -> None:
+    def _answered(self, event: s.Answered) -> None:
         if event.error is not None:
             self._refuse(event.ticket, event.error)
         else:
             self.reply(event.ticket, event.result)
 
-    def _call_offered(self, event: i.CallOffered) -> None:
+    def _call_offered(self, event: s.CallOffered) -> None:
         call_id, attempt = event.frame.call_id, event.frame.attempt
         if call_id not in self.held and len(self.held) >= self.policy.open_calls_per_session:
             self.do(e.TellThread(event.key, i.CallRefused(self.id, call_id, attempt)))
@@ -305,7 +306,7 @@ class Session:
         if self.connection is not None:
             self.do(e.SendCall(event.frame, event.after))
 
-    def _call_taken(self, event: i.CallTaken) -> None:
+    def _call_taken(self, event: s.CallTaken) -> None:
         if self.held.pop(event.call_id, None) is None:
             return
         if event.cancel is not None:
@@ -314,10 +315,10 @@ class Session:
                 self._taken.popitem(last=False)
         self.do(e.DropCall(event.call_id, event.cancel))
 
-    def _approval_asked(self, event: i.ApprovalAsked) -> None:
+    def _approval_asked(self, event: s.ApprovalAsked) -> None:
         self._send(event.frame)
 
-    def _run_counted(self, event: i.RunCounted) -> None:
+    def _run_counted(self, event: s.RunCounted) -> None:
         self.queued += event.queued
         count = self.running.get(event.key, 0) + event.running
         if count > 0:
@@ -325,12 +326,12 @@ class Session:
         else:
             self.running.pop(event.key, None)
 
-    def _thread_gone(self, event: i.ThreadGone) -> None:
+    def _thread_gone(self, event: s.ThreadGone) -> None:
         if event.key.thread_id in self.open:
             del self.open[event.key.thread_id]
             self.do(e.CloseStream(event.key.thread_id))
 
-    def _drain(self, _: i.Draining) -> None:
+    def _drain(self, _: s.Draining) -> None:
         self.draining = True
 
     # ---- parts -------------------------------------------------------------------------------
@@ -399,16 +400,16 @@ def _hash(secret: str) -> bytes:
 
 
 _HANDLERS: Final[Mapping[type, Callable[[Session, Any], None]]] = {
-    i.Greeted: Session._greeted,
-    i.FrameReceived: Session._frame_received,
-    i.SocketLost: Session._socket_lost,
-    i.Answered: Session._answered,
-    i.CallOffered: Session._call_offered,
-    i.CallTaken: Session._call_taken,
-    i.ApprovalAsked: Session._approval_asked,
-    i.RunCounted: Session._run_counted,
-    i.ThreadGone: Session._thread_gone,
-    i.Draining: Session._drain,
+    s.Greeted: Session._greeted,
+    s.FrameReceived: Session._frame_received,
+    s.SocketLost: Session._socket_lost,
+    s.Answered: Session._answered,
+    s.CallOffered: Session._call_offered,
+    s.CallTaken: Session._call_taken,
+    s.ApprovalAsked: Session._approval_asked,
+    s.RunCounted: Session._run_counted,
+    s.ThreadGone: Session._thread_gone,
+    s.Draining: Session._drain,
     i.DeadlinePassed: Session._deadline_passed,
 }
 

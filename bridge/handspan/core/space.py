@@ -13,10 +13,10 @@ from handspan_protocol.ids import SessionId
 
 from .arguments import ToolSpec
 from .effects import Fact, Record, Reply, TellSession, ThreadEffect
-from .inputs import SessionInput
 from .log import Log
 from .parties import Asker, IdSource, PageView, ThreadKey
 from .policy import Policy
+from .session_inputs import SessionInput
 from .transcript import Transcript
 
 Json = Any

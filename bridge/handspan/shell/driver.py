@@ -9,7 +9,6 @@ wakes their readers once, at the end of the loop's tick.
 """
 
 import asyncio
-import inspect
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,33 +17,29 @@ from typing import Any, Final
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
+from handspan.core import session_inputs as s
 from handspan.core.arguments import Compile
-from handspan.core.effects import CallValue, RunValue
-from handspan.core.parties import ANONYMOUS, Asker, Principal, ThreadKey
+from handspan.core.effects import RunValue
+from handspan.core.parties import Asker, Principal, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import Session
 from handspan.core.thread import Roster, Thread
 from handspan.ports import Clock, Handle, Store
 from handspan_protocol.codec import frame_bytes
 from handspan_protocol.errors import CloseCode, CommandCode, PeerError
-from handspan_protocol.frames import Goaway, ToolCancel
+from handspan_protocol.frames import Goaway
 from handspan_protocol.ids import SessionId, ThreadId
 
-from .crew import Crew
 from .hub import Hub
 from .ids import Ids
-from .run import Run
-from .socket import Socket, where
-from .steps import speak
+from .outlets import Outlets
+from .socket import where
 from .tally import Tally
-from .tools import ServerTool, run_tool
-from .values import call_result
+from .tools import ServerTool
+from .workers import Workers
 
 Json = Any
 Observer = Callable[[str, Mapping[str, Any]], Any]
-
-LARGE_SNAPSHOT_BYTES: Final = 1024 * 1024
-"""A snapshot above this is written before anything else is queued behind it."""
 
 SWEEP_S: Final = 60.0
 """How often idle threads are looked for, at most."""
@@ -72,15 +67,12 @@ class Driver:
         self.ids = ids
         self.loop = asyncio.get_running_loop()
         self.store = store
-        self.agents = agents
-        self.tools = tools
         self.roster = Roster(agents.keys(), specs)
         self.hub = Hub(policy, ids, self.roster)
-        self.crew = Crew(clock, policy.cleanup_grace)
+        self.outlets = Outlets(self.hub)
+        self.workers = Workers(self, policy=policy, clock=clock, agents=agents, tools=tools)
         self.tally = Tally()
         self.observers: list[Observer] = []
-        self.sockets: dict[int, Socket] = {}
-        """Welcomed sockets, by the id that their session knows as its connection."""
         self.is_draining = False
         self._compile = compile_schema
         self._queue: deque[tuple[Any, Any, bool]] = deque()
@@ -88,7 +80,6 @@ class Driver:
         self._timers: dict[Any, tuple[float, Handle]] = {}
         self._grown: set[ThreadKey] = set()
         self._awaited: dict[str, asyncio.Future[Any]] = {}
-        self._runs: dict[tuple[str, int], Run] = {}
         self._quiet = asyncio.Event()
         self._sweep: Handle | None = None
         self._plan_sweep()
@@ -100,7 +91,7 @@ class Driver:
         self._queue.append((key, message, create))
         self._work()
 
-    def tell_session(self, session: SessionId, message: i.SessionInput) -> None:
+    def tell_session(self, session: SessionId, message: s.SessionInput) -> None:
         self._queue.append((session, message, False))
         self._work()
 
@@ -132,7 +123,7 @@ class Driver:
         self._keep_time(key, thread.next_deadline())
         self._note_activity(key, thread)
 
-    def _to_session(self, session_id: SessionId, message: i.SessionInput) -> None:
+    def _to_session(self, session_id: SessionId, message: s.SessionInput) -> None:
         session = self.hub.sessions.get(session_id)
         if session is None:
             return
@@ -208,7 +199,7 @@ class Driver:
         for key in grown:
             thread = self.hub.threads.get(key)
             for session_id in list(thread.space.readers) if thread else ():
-                socket = self._socket_of(self.hub.sessions.get(session_id))
+                socket = self.outlets.of(self.hub.sessions.get(session_id))
                 if socket is not None:
                     socket.writer.wake_now()
 
@@ -235,7 +226,7 @@ class Driver:
 
     def _reply(self, asker: Asker, result: Json, error: PeerError | None) -> None:
         if asker.session is not None:
-            self._queue.append((asker.session, i.Answered(asker.ticket, result, error), False))
+            self._queue.append((asker.session, s.Answered(asker.ticket, result, error), False))
             self._work()
             return
         waiting = self._awaited.get(f"answer {asker.ticket}")
@@ -245,73 +236,8 @@ class Driver:
     def _tell_session_effect(self, _: Thread, effect: e.TellSession) -> None:
         self._queue.append((effect.session, effect.message, False))
 
-    def _start_step(self, thread: Thread, effect: e.StartStep) -> None:
-        run = Run(effect, self._desk_of(thread), thread.thread_id)
-        name = (effect.run_id, effect.depth)
-        self._runs[name] = run
-        self.crew.start(name, self._speak(thread.space.key, effect, run))
-
-    async def _speak(self, key: ThreadKey, effect: e.StartStep, run: Run) -> None:
-        agent = self.agents[effect.agent]
-        try:
-            ended = await speak(agent, run)
-        finally:
-            self._runs.pop((effect.run_id, effect.depth), None)
-        self.tell_thread(key, ended)
-
-    def _stop_step(self, _: Thread, effect: e.StopStep) -> None:
-        name = (effect.run_id, effect.depth)
-        run = self._runs.pop(name, None)
-        if run is not None:
-            run.aborted = True
-        self.crew.call_off(name)
-
-    def _start_tool(self, thread: Thread, effect: e.StartTool) -> None:
-        tool = self.tools[effect.name]
-        self.crew.start(effect.call_id, self._carry_out(thread, tool, effect))
-
-    async def _carry_out(self, thread: Thread, tool: ServerTool, effect: e.StartTool) -> None:
-        run = self._runs.get((effect.run_id, effect.depth)) or self._run_for(thread, effect)
-        answer = await run_tool(tool, effect.args, run)
-        self.tell_thread(thread.space.key, i.ToolReturned(effect.call_id, answer))
-
-    def _run_for(self, thread: Thread, effect: e.StartTool) -> Run:
-        """A Run for a tool whose step is no longer, or never was, an agent's."""
-        run = thread.run
-        step = e.StartStep(
-            run_id=effect.run_id,
-            depth=effect.depth,
-            agent=run.agent if run else "",
-            tools=(),
-            context=(),
-            messages=thread.space.transcript.view(),
-            state=thread.space.transcript.state,
-            results=(),
-            forwarded_props=run.forwarded_props if run else None,
-            principal=run.principal if run else ANONYMOUS,
-        )
-        return Run(step, self._desk_of(thread), thread.thread_id)
-
-    def _stop_tool(self, _: Thread, effect: e.StopTool) -> None:
-        self.crew.call_off(effect.call_id)
-
     def _give_value(self, _: Thread, effect: e.GiveValue) -> None:
         self._settle(effect.ticket, effect.value)
-
-    def _judge_stops(self, thread: Thread, effect: e.JudgeStops) -> None:
-        name = ("stops", effect.run_id, effect.depth)
-        self.crew.start(name, self._judge(thread.space.key, effect))
-
-    async def _judge(self, key: ThreadKey, effect: e.JudgeStops) -> None:
-        steps = [[call_result(value) for value in step] for step in effect.steps]
-        stop = False
-        for condition in self.policy.stop_when:
-            try:
-                verdict = condition(steps)
-                stop = stop or bool(await verdict if inspect.isawaitable(verdict) else verdict)
-            except Exception as error:
-                _LOG.error("a stop condition failed and does not count: %s", where(error))
-        self.tell_thread(key, i.StopsJudged(effect.run_id, effect.depth, stop))
 
     def _run_over(self, thread: Thread, effect: e.RunOver) -> None:
         if effect.asker.session is None:
@@ -320,57 +246,6 @@ class Driver:
             )
 
     # ---- effects of a session ----------------------------------------------------------------
-
-    def _socket_of(self, session: Session | None) -> Socket | None:
-        if session is None or session.connection is None:
-            return None
-        return self.sockets.get(session.connection)
-
-    def _send_frame(self, session: Session, effect: e.SendFrame) -> None:
-        socket = self._socket_of(session)
-        if socket is not None:
-            frame = effect.frame
-            call_id = frame.call_id if isinstance(frame, ToolCancel) else None
-            socket.writer.control(frame_bytes(frame), call_id=call_id)
-
-    def _send_call(self, session: Session, effect: e.SendCall) -> None:
-        socket = self._socket_of(session)
-        if socket is not None:
-            frame = effect.frame
-            text = frame_bytes(frame)
-            socket.writer.offer(frame.call_id, text, frame.thread_id, effect.after)
-
-    def _drop_call(self, session: Session, effect: e.DropCall) -> None:
-        socket = self._socket_of(session)
-        if socket is None or socket.writer.withdraw(effect.call_id):
-            return
-        if effect.cancel is not None:
-            socket.writer.control(frame_bytes(effect.cancel), call_id=effect.call_id)
-
-    def _close_socket(self, _: Session, effect: e.CloseSocket) -> None:
-        socket = self.sockets.pop(effect.connection, None)
-        if socket is not None:
-            socket.close(effect.code, effect.reason)
-
-    def _open_stream(self, session: Session, effect: e.OpenStream) -> None:
-        socket = self._socket_of(session)
-        if socket is None:
-            return
-        thread = self.hub.thread(effect.key)
-        same = effect.epoch == thread.epoch and effect.offset is not None
-        if same and effect.offset is not None and thread.space.log.reaches(effect.offset):
-            socket.writer.open(thread, effect.offset)
-            return
-        snapshot = thread.snapshot(session.id)
-        if len(snapshot) > LARGE_SNAPSHOT_BYTES:
-            socket.writer.flush()
-        socket.writer.control(snapshot)
-        socket.writer.open(thread, thread.head)
-
-    def _close_stream(self, session: Session, effect: e.CloseStream) -> None:
-        socket = self._socket_of(session)
-        if socket is not None:
-            socket.writer.close(effect.thread_id)
 
     def _tell_thread_effect(self, _: Session, effect: e.TellThread) -> None:
         self._queue.append((effect.key, effect.message, effect.create))
@@ -381,7 +256,7 @@ class Driver:
             self._queue.append((key, effect.message, False))
         elif effect.ticket is not None:
             error = PeerError(CommandCode.UNKNOWN_CALL, "there is no such call")
-            self._queue.append((session.id, i.Answered(effect.ticket, None, error), False))
+            self._queue.append((session.id, s.Answered(effect.ticket, None, error), False))
 
     def _abort_anywhere(self, session: Session, effect: e.AbortAnywhere) -> None:
         key = self.hub.thread_of_run(session.principal.id, effect.run_id)
@@ -398,7 +273,7 @@ class Driver:
             for key, thread in self.hub.threads.items()
             if key.principal == session.principal.id
         ]
-        answer = i.Answered(effect.ticket, {"threads": told})
+        answer = s.Answered(effect.ticket, {"threads": told})
         self._queue.append((session.id, answer, False))
 
     def _delete_thread(self, session: Session, effect: e.DeleteThread) -> None:
@@ -406,13 +281,13 @@ class Driver:
         thread = self.hub.threads.get(key)
         if thread is None:
             error = PeerError(CommandCode.UNKNOWN_THREAD, "there is no such thread")
-            self._queue.append((session.id, i.Answered(effect.ticket, None, error), False))
+            self._queue.append((session.id, s.Answered(effect.ticket, None, error), False))
             return
         self._queue.append((key, i.Deleted(), False))
         for other in self.hub.sessions.values():
             if other.principal.id == key.principal:
-                self._queue.append((other.id, i.ThreadGone(key), False))
-        self._queue.append((session.id, i.Answered(effect.ticket, {}), False))
+                self._queue.append((other.id, s.ThreadGone(key), False))
+        self._queue.append((session.id, s.Answered(effect.ticket, {}), False))
 
     def _thread_over(self, thread: Thread, _: e.ThreadOver) -> None:
         key = thread.space.key
@@ -461,13 +336,13 @@ class Driver:
         future.add_done_callback(lambda _: self._awaited.pop(ticket, None))
         return future
 
+    def new_ticket(self) -> str:
+        return self.ids.new("ticket")
+
     def _settle(self, ticket: str, value: Any) -> None:
         waiting = self._awaited.get(ticket)
         if waiting is not None and not waiting.done():
             waiting.set_result(value)
-
-    def _desk_of(self, thread: Thread) -> "_StepDesk":
-        return _StepDesk(self, thread)
 
     # ---- sessions ----------------------------------------------------------------------------
 
@@ -483,7 +358,7 @@ class Driver:
         )
         self.hub.sessions[session.id] = session
         if self.is_draining:
-            session.handle(i.Draining(), self.clock.now())
+            session.handle(s.Draining(), self.clock.now())
         return session
 
     # ---- the end -----------------------------------------------------------------------------
@@ -492,14 +367,14 @@ class Driver:
         """Refuse new runs and wait, at most `drain_grace`, until none is left; then say goodbye."""
         self.is_draining = True
         for session_id in list(self.hub.sessions):
-            self.tell_session(session_id, i.Draining())
+            self.tell_session(session_id, s.Draining())
         if self.hub.active:
             self._quiet.clear()
             handle = self.clock.call_at(self.clock.now() + self.policy.drain_grace, self._quiet.set)
             await self._quiet.wait()
             handle.cancel()
         goaway = frame_bytes(Goaway(reconnect_after_ms=1_000, reason="restart"))
-        for socket in list(self.sockets.values()):
+        for socket in list(self.outlets.sockets.values()):
             socket.writer.control(goaway)
             socket.close(CloseCode.RESTART, "restart")
 
@@ -510,9 +385,9 @@ class Driver:
             while thread.run is not None or thread.runs.queue:
                 run_id = thread.run.id if thread.run else thread.runs.queue[0].run_id
                 self.tell_thread(key, i.AbortRequested(Asker(None, ""), run_id))
-        for socket in list(self.sockets.values()):
+        for socket in list(self.outlets.sockets.values()):
             socket.close(CloseCode.RESTART, "restart")
-        await self.crew.close()
+        await self.workers.crew.close()
         for _, handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
@@ -521,27 +396,6 @@ class Driver:
         for future in list(self._awaited.values()):
             future.cancel()
         self.store.close()
-
-
-class _StepDesk:
-    """`run.Desk` for one thread."""
-
-    def __init__(self, driver: Driver, thread: Thread) -> None:
-        self._driver = driver
-        self._thread = thread
-        self.loop = driver.loop
-
-    def say(self, message: i.ThreadInput) -> None:
-        self._driver.tell_thread(self._thread.space.key, message)
-
-    def state(self) -> Json:
-        return self._thread.space.transcript.state
-
-    def expect(self, ticket: str) -> "asyncio.Future[CallValue]":
-        return self._driver.expect(ticket)
-
-    def ticket(self) -> str:
-        return self._driver.ids.new("ticket")
 
 
 class _SessionIds:
@@ -572,23 +426,23 @@ _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.Record: Driver._record,
     e.Reply: Driver._reply_effect,
     e.TellSession: Driver._tell_session_effect,
-    e.StartStep: Driver._start_step,
-    e.StopStep: Driver._stop_step,
-    e.StartTool: Driver._start_tool,
-    e.StopTool: Driver._stop_tool,
+    e.StartStep: lambda driver, thread, effect: driver.workers.start_step(thread, effect),
+    e.StopStep: lambda driver, _, effect: driver.workers.stop_step(effect),
+    e.StartTool: lambda driver, thread, effect: driver.workers.start_tool(thread, effect),
+    e.StopTool: lambda driver, _, effect: driver.workers.stop_tool(effect),
     e.GiveValue: Driver._give_value,
-    e.JudgeStops: Driver._judge_stops,
+    e.JudgeStops: lambda driver, thread, effect: driver.workers.judge_stops(thread, effect),
     e.RunOver: Driver._run_over,
     e.ThreadOver: Driver._thread_over,
 }
 
 _SESSION_EFFECTS: Mapping[type, Callable[[Driver, Session, Any], None]] = {
-    e.SendFrame: Driver._send_frame,
-    e.SendCall: Driver._send_call,
-    e.DropCall: Driver._drop_call,
-    e.CloseSocket: Driver._close_socket,
-    e.OpenStream: Driver._open_stream,
-    e.CloseStream: Driver._close_stream,
+    e.SendFrame: lambda driver, session, effect: driver.outlets.send_frame(session, effect),
+    e.SendCall: lambda driver, session, effect: driver.outlets.send_call(session, effect),
+    e.DropCall: lambda driver, session, effect: driver.outlets.drop_call(session, effect),
+    e.CloseSocket: lambda driver, session, effect: driver.outlets.close_socket(session, effect),
+    e.OpenStream: lambda driver, session, effect: driver.outlets.open_stream(session, effect),
+    e.CloseStream: lambda driver, session, effect: driver.outlets.close_stream(session, effect),
     e.TellThread: Driver._tell_thread_effect,
     e.TellCall: Driver._tell_call,
     e.AbortAnywhere: Driver._abort_anywhere,

@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from typing import Any, Final
 
-from handspan.core import inputs as i
+from handspan.core import session_inputs as s
 from handspan.core.parties import ANONYMOUS, ConnectionId, Principal
 from handspan.core.session import Session
 from handspan.ports import Authenticator, Authorizer
@@ -76,19 +76,19 @@ class Greeter:
             return
         session_id = self._sessions[socket.id]
         allowed = await self._allowed(session_id, frame)
-        message = i.FrameReceived(ConnectionId(socket.id), frame, allowed)
+        message = s.FrameReceived(ConnectionId(socket.id), frame, allowed)
         self._driver.tell_session(session_id, message)
 
     def disconnected(self, socket: Socket) -> None:
         """The socket is gone; its session lives on."""
-        self._driver.sockets.pop(socket.id, None)
+        self._driver.outlets.sockets.pop(socket.id, None)
         probe = self._probes.get(socket.id)
         if probe is not None:
             probe.set()
         session_id = self._sessions.pop(socket.id, None)
         if session_id is not None:
             self._addresses[socket.request.address] -= 1
-            self._driver.tell_session(session_id, i.SocketLost(ConnectionId(socket.id)))
+            self._driver.tell_session(session_id, s.SocketLost(ConnectionId(socket.id)))
         self._forget_origins()
 
     def draining(self) -> bool:
@@ -102,7 +102,7 @@ class Greeter:
             "sessions": len(hub.sessions),
             "threads": len(hub.threads),
             "runs": len(hub.active),
-            "tasks": len(self._driver.crew),
+            "tasks": len(self._driver.workers.crew),
         }
         return self._driver.tally.text(gauges)
 
@@ -162,9 +162,9 @@ class Greeter:
         socket.welcomed = True
         self._sessions[socket.id] = session.id
         self._addresses[socket.request.address] += 1
-        self._driver.sockets[socket.id] = socket
+        self._driver.outlets.sockets[socket.id] = socket
         why: Any = refusal.value if refusal else None
-        greeted = i.Greeted(ConnectionId(socket.id), hello, why, denied)
+        greeted = s.Greeted(ConnectionId(socket.id), hello, why, denied)
         self._driver.tell_session(session.id, greeted)
 
     async def _who(self, socket: Socket, token: str | None) -> Principal | None:
@@ -203,7 +203,7 @@ class Greeter:
     async def _lives(self, session: Session) -> bool:
         """Whether the session's socket answers; meanwhile the new one is not read further."""
         connection = session.connection
-        old = self._driver.sockets.get(connection) if connection is not None else None
+        old = self._driver.outlets.sockets.get(connection) if connection is not None else None
         if old is None:
             return False
         probe = self._probes.setdefault(old.id, asyncio.Event())
@@ -217,9 +217,9 @@ class Greeter:
 
     def _room_for(self, socket: Socket, principal: Principal) -> bool:
         policy = self._driver.policy
-        if policy.sessions_per_address is not None:
-            if self._addresses[socket.request.address] >= policy.sessions_per_address:
-                return False
+        most = policy.sessions_per_address
+        if most is not None and self._addresses[socket.request.address] >= most:
+            return False
         if principal == ANONYMOUS:
             return True
         return self._driver.hub.sessions_of(principal.id) < policy.sessions_per_principal

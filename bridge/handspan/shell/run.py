@@ -107,7 +107,11 @@ class Run:
     # ---- items -------------------------------------------------------------------------------
 
     def call(
-        self, name: str, args: Mapping[str, Json] | str | None = None, *, id: str | None = None
+        self,
+        name: str,
+        args: Mapping[str, Json] | str | None = None,
+        *,
+        id: str | None = None,  # noqa: A002
     ) -> CallItem:
         """A tool call to yield; it is carried out when the step ends.
 

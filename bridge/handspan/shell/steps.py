@@ -26,7 +26,7 @@ ITEMS_IN_A_ROW: Final = 16
 _LOG = logging.getLogger("handspan.agent")
 
 
-class AgentFailed(HandspanError):
+class AgentFailed(HandspanError):  # noqa: N818 (it is the agent that failed)
     """Raised by an adapter to fail its step with a code and a line that may be shown."""
 
     def __init__(self, message: str, code: RunCode = RunCode.PROVIDER_ERROR) -> None:
@@ -102,5 +102,5 @@ def is_async(function: Callable[..., Any]) -> bool:
     """Whether calling it cannot block: an async function or generator, bound, partial or object."""
     while isinstance(function, functools.partial):
         function = function.func
-    candidates = (function, getattr(type(function), "__call__", None))
+    candidates = (function, getattr(type(function), "__call__", None))  # noqa: B004 (its code, not whether)
     return any(inspect.iscoroutinefunction(c) or inspect.isasyncgenfunction(c) for c in candidates)
