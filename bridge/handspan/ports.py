@@ -95,7 +95,7 @@ class Agent(Protocol):
     def __call__(self, run: Any, /) -> AsyncIterator[Any] | Awaitable[Any] | Any: ...
 
 
-Authenticator = Callable[[str | None, Request], "Principal | None | Awaitable[Principal | None]"]
+Authenticator = Callable[[str | None, Request], "Principal | Awaitable[Principal | None] | None"]
 """`authenticate(token, request)`: who this is, or None."""
 
 Authorizer = Callable[..., "bool | Awaitable[bool]"]

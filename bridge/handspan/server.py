@@ -301,7 +301,7 @@ class Bridge:
             message=_message(message),
             principal=principal or ANONYMOUS,
         )
-        done = await driver.run(key, request)
+        done = await driver.waiters.run(key, request)
         if isinstance(done, PeerError):
             failure = Failure(done.code.value, done.message)
             return RunResult(run_id=run_id, reason="failed", error=failure)
@@ -329,7 +329,7 @@ class Bridge:
             follow_up=follow_up,
             principal=principal or ANONYMOUS,
         )
-        told, error = await driver.invoke(self._key(thread_id, principal), request)
+        told, error = await driver.waiters.invoke(self._key(thread_id, principal), request)
         if error is not None or told is None:
             code = error.code if error else CommandCode.INTERNAL
             message = error.message if error else ""

@@ -20,7 +20,7 @@ README = (PROTOCOL / "README.md").read_text(encoding="utf-8")
 QUOTED = set(re.findall(r"`([^`\n]+)`", README))
 IN_JSON = set(re.findall(r'"(\w+)":', README))
 
-FRAMES = [c for c in vars(frames).values() if is_dataclass(c) and c.__module__ == frames.__name__]
+FRAMES = [c for name in frames.__all__ if is_dataclass(c := getattr(frames, name))]
 FIELDS = sorted({to_camel(f.name) for c in [*FRAMES, Tool] for f in fields(c)})
 CODES = sorted(
     {

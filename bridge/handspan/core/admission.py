@@ -45,7 +45,7 @@ def _why_no_run(request: RunRequested, space: Space, roster: Roster) -> PeerErro
 
 def _why_no_invoke(request: InvokeRequested, space: Space, roster: Roster) -> PeerError | None:
     session = request.asker.session
-    found = resolve(request.name, None, session, space.pages.values(), roster.tools)
+    found = resolve(request.name, None, session, space.serving(session), roster.tools)
     if found is None:
         return PeerError(CommandCode.UNKNOWN_TOOL, f"nobody has {request.name[:64]!r}")
     if found.page is None and session is not None and not found.spec.invoke:

@@ -41,11 +41,10 @@ def _tools_update(session: "Session", frame: f.ToolsUpdate) -> None:
 
 
 def _context_update(session: "Session", frame: f.ContextUpdate) -> None:
-    base = {} if frame.set is not None else dict(session.context)
-    for name in frame.remove or ():
-        base.pop(name, None)
-    base |= {item.name: item for item in frame.set or frame.add or ()}
-    session.put_context(base)
+    if frame.set is not None:
+        session.context.replace(frame.set)
+    else:
+        session.context.change(frame.add or (), frame.remove or ())
     session.tell_threads()
     session.reply(frame.id, {})
 
@@ -126,7 +125,7 @@ def _tool_started(session: "Session", frame: f.ToolStarted) -> None:
 
 def _tool_result(session: "Session", frame: f.ToolResult) -> None:
     if frame.context is not None:
-        session.put_context({item.name: item for item in frame.context})
+        session.context.replace(frame.context)
         session.tell_threads()
     asker = Asker(session.id, frame.id)
     message = i.ResultGiven(asker, frame.call_id, frame.attempt, answer_of(frame))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from handspan_protocol.codec import encode
 from handspan_protocol.errors import CallCode, CallStatus, CancelReason
-from handspan_protocol.frames import JournalEntry, ToolCancel
+from handspan_protocol.frames import ToolCancel
 from handspan_protocol.ids import WILDCARD, CallId, MessageId, RunId, SessionId, is_id
 from handspan_protocol.limits import PROGRESS_INTERVAL_S
 
@@ -92,7 +92,7 @@ class Desk:
             self.refuse(call, CallCode.INVALID_ARGUMENTS, args.message)
             return
         call.args = args
-        self._assign(call, found)
+        self.assign(call, found)
         if self.approvals.needed(found.spec):
             self.approvals.ask(call, CallEvent.ASKED, None)
         else:
@@ -100,12 +100,12 @@ class Desk:
 
     def offered(self, run: Run) -> tuple[ToolSpec, ...]:
         """What the run's agent is shown now."""
-        return offered(run.agent, run.starter, self._space.pages.values(), self._space.server)
+        return offered(run.agent, run.starter, self._space.serving(run.starter), self._space.server)
 
     def find(self, run: Run, name: str) -> Found | None:
-        """Who answers this name now; pages whose session is over are not asked."""
+        """Who answers this name now."""
         agent = None if run.invoked else run.agent
-        pages = self._space.pages.values()
+        pages = self._space.serving(run.starter)
         return resolve(name, agent, run.starter, pages, self._space.server)
 
     def calls_of(self, run: Run) -> list[Call]:
@@ -168,7 +168,7 @@ class Desk:
             self.settle(call, refusal(CallEvent.DENIED, CallCode.DENIED, message))
             return CallStatus.APPLIED
         if given.args is not None and call.spec is not None:
-            args = _fit(call.name, dict(given.args), call.spec)
+            args = fit(call.name, dict(given.args), call.spec)
             if isinstance(args, BadArguments):
                 call.approval = None
                 self.refuse(call, CallCode.INVALID_ARGUMENTS, args.message)
@@ -184,125 +184,22 @@ class Desk:
         """Send every open question to a page that has just come."""
         self.approvals.ask_again(session, self.open_calls.values())
 
-    # ---- pages that come, change and go --------------------------------------------------------
-
-    def page_changed(self, run: Run, session: SessionId) -> None:
-        """The page's tools are new: what it no longer has is resolved again."""
-        for call in list(self.open_calls.values()):
-            if call.state not in (CallState.QUEUED, CallState.WAITING_APPROVAL):
-                continue
-            if call.holder == session and not self._still_held(call):
-                self._resolve_again(run, call, CallCode.UNAVAILABLE)
-            elif call.holder is None and call.homeless_until is not None:
-                self._try_home(run, call)
-
-    def _still_held(self, call: Call) -> bool:
-        page = self._space.pages.get(call.holder) if call.holder is not None else None
-        spec = page.tools.get(call.spec.name) if page is not None and call.spec else None
-        same = spec is not None and call.spec is not None and spec.digest == call.spec.digest
-        return same and spec is not None and spec.tool.available
-
-    def returned(
-        self, session: SessionId, journal: Iterable[JournalEntry], *, same_document: bool
-    ) -> None:
-        """The page is back: what its journal lacks is sent again, or lost with its document.
-
-        A result that a journal announces ("done") is waited for, whoever held the call.
-        """
-        known = {(entry.call_id, entry.attempt): entry.state for entry in journal}
-        for call in list(self.open_calls.values()):
-            if call.holder != session or not call.out:
-                continue
-            state = known.get((call.id, call.attempt))
-            if state == "done" or (same_document and state is not None):
-                continue
-            if same_document and call.state is CallState.DISPATCHED:
-                call.move(CallEvent.RESENT)
-                self._dispatch.offer(call)
-            else:
-                self.lose(call, self._space.now)
-
-    def gone(self, session: SessionId, since: float) -> None:
-        """The session's document went away: what it held is lost, or may move."""
-        for call in list(self.open_calls.values()):
-            if call.holder == session and call.out:
-                self.lose(call, since)
-
-    def lose(self, call: Call, since: float) -> None:
-        """The holder's document went away with this call."""
-        self._take(call, None)
-        if call.state is CallState.STARTED and not call.repeatable:
-            message = (
-                "the page went away while the tool was running; it may or may not have been"
-                " carried out, so check before calling it again"
-            )
-            self.settle(call, refusal(CallEvent.LOST_FOR_GOOD, CallCode.OUTCOME_UNKNOWN, message))
-            return
-        started = call.state is CallState.STARTED
-        call.lost_as = CallCode.OUTCOME_UNKNOWN if started else CallCode.PAGE_GONE
-        call.move(CallEvent.LOST)
-        call.deadline = None
-        call.holder = None
-        call.homeless_until = since + self._space.policy.page_grace
-
-    def rehome(self, run: Run, session: SessionId | None = None) -> None:
-        """Look once more for somebody for each queued call that has nobody, or only `session`."""
-        for call in list(self.open_calls.values()):
-            if call.state is not CallState.QUEUED:
-                continue
-            if session is not None and call.holder == session:
-                self._resolve_again(run, call, call.lost_as)
-            elif call.holder is None and call.homeless_until is not None:
-                self._try_home(run, call)
-
-    def _try_home(self, run: Run, call: Call) -> None:
-        found = self.find(run, call.name)
-        if found is not None:
-            self._move_to(call, found)
-        elif call.homeless_until is not None and self._space.now >= call.homeless_until:
-            self.nobody(call, call.lost_as)
-
-    def _resolve_again(self, run: Run, call: Call, code: CallCode) -> None:
-        found = self.find(run, call.name)
-        if found is None:
-            self.nobody(call, code)
-        else:
-            self._move_to(call, found)
-
-    def _move_to(self, call: Call, found: Found) -> None:
-        args = _read(call, found.spec)
-        if isinstance(args, BadArguments):
-            call.approval = None
-            self.refuse(call, CallCode.INVALID_ARGUMENTS, args.message)
-            return
-        changed = call.spec is None or call.spec.digest != found.spec.digest
-        self._assign(call, found)
-        if call.state is CallState.WAITING_APPROVAL:
-            self.approvals.ask(
-                call, CallEvent.ASKED, call.approval.reason if call.approval else None
-            )
-        elif changed and self.approvals.needed(found.spec):
-            message = "the tool changed after the call was approved; call it again"
-            self.refuse(call, CallCode.UNAVAILABLE, message)
-        else:
-            call.move(CallEvent.MOVED)
-
-    def _assign(self, call: Call, found: Found) -> None:
+    def assign(self, call: Call, found: Found) -> None:
+        """This tool, and who has it, will carry the call out."""
         call.spec = found.spec
         call.holder = found.session
         call.homeless_until = None
+
+    def resend(self, call: Call) -> None:
+        """The same document is back and does not know the call: the same attempt again."""
+        call.move(CallEvent.RESENT)
+        self._dispatch.offer(call)
 
     # ---- ends --------------------------------------------------------------------------------
 
     def refuse(self, call: Call, code: CallCode, message: str) -> None:
         """One of ours settles a call that was never carried out."""
         self.settle(call, refusal(CallEvent.REFUSED, code, message))
-
-    def nobody(self, call: Call, code: CallCode) -> None:
-        """Nobody is left who could carry out a queued call."""
-        event = CallEvent.NOBODY if call.state is CallState.QUEUED else CallEvent.REFUSED
-        call.approval = None
-        self.settle(call, refusal(event, code, _NOBODY[code]))
 
     def abort(self, call: Call) -> None:
         """The run was aborted: whether the call had started is told in its code."""
@@ -324,7 +221,7 @@ class Desk:
             if call.holder is None:
                 self._stop_tool(call, settlement)
             else:
-                self._take(call, reason)
+                self.take(call, reason)
         tell(self._space, call, "settled", **settlement.told())
         if call.ticket is not None:
             self._space.do(GiveValue(call.ticket, call.value()))
@@ -335,7 +232,8 @@ class Desk:
         if settlement.by is not CallEvent.ANSWERED:
             self._space.do(StopTool(call.id))
 
-    def _take(self, call: Call, reason: CancelReason | None) -> None:
+    def take(self, call: Call, reason: CancelReason | None) -> None:
+        """The call is no longer its holder's; with a reason a page at work is told to stop."""
         if call.holder is None or call.holder not in self._space.pages:
             return
         cancel = None
@@ -350,8 +248,8 @@ class Desk:
         times = [t for call in self.open_calls.values() for t in _times(call)]
         return min(times, default=None)
 
-    def deadline_passed(self, run: Run) -> None:
-        """Settle what is overdue, give up what nobody came for, tell progress that waited."""
+    def deadline_passed(self) -> None:
+        """Settle what is overdue, tell progress that waited."""
         now = self._space.now
         for call in list(self.open_calls.values()):
             if call.deadline is not None and now >= call.deadline:
@@ -361,8 +259,6 @@ class Desk:
                 message = "nobody answered the request for approval"
                 expired = refusal(CallEvent.EXPIRED, CallCode.APPROVAL_EXPIRED, message)
                 self.settle(call, expired)
-            elif call.homeless_until is not None and now >= call.homeless_until:
-                self._try_home(run, call)
             elif (
                 call.progress_waiting is not None and now >= call.progress_at + PROGRESS_INTERVAL_S
             ):
@@ -383,21 +279,13 @@ class Desk:
             del self.calls[oldest.id]
 
 
-_NOBODY: Final[Mapping[CallCode, str]] = {
-    CallCode.UNAVAILABLE: "the page no longer has this tool",
-    CallCode.NO_CLIENT: "no page that has this tool is connected",
-    CallCode.PAGE_GONE: "the page went away before the tool was started; it was not carried out",
-    CallCode.OUTCOME_UNKNOWN: "the page went away; whether the tool was carried out is unknown",
-}
-
-
 def _read(call: Call, spec: ToolSpec) -> dict[str, Json] | BadArguments:
     """The call's text, read and checked under the schema of the tool that will carry it out."""
     args = parse_arguments(call.raw)
-    return args if isinstance(args, BadArguments) else _fit(call.name, args, spec)
+    return args if isinstance(args, BadArguments) else fit(call.name, args, spec)
 
 
-def _fit(name: str, args: dict[str, Json], spec: ToolSpec) -> dict[str, Json] | BadArguments:
+def fit(name: str, args: dict[str, Json], spec: ToolSpec) -> dict[str, Json] | BadArguments:
     """The arguments when they fit; a wildcard's schema is of {toolName, args}."""
     if spec.name != WILDCARD or name == WILDCARD:
         return check_arguments(args, spec)

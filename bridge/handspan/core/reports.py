@@ -1,16 +1,18 @@
-"""What everybody on a thread is told of a call, and when.
+"""What everybody on a thread is told of its calls and runs, and in which words.
 
-Owns the `handspan.call` events (at once), the pace of progress, and the results (in call order).
-Deliberately changes no call's state. *Source:* protocol.md 1.
+Owns the `handspan.call` events (at once), the pace of progress, the results (in call order), and
+the frame of a run. Deliberately changes nobody's state. *Source:* protocol.md 1.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from handspan_protocol.content import scrub
 from handspan_protocol.limits import PROGRESS_INTERVAL_S
 
 from .call import Call, Settlement
 from .inputs import ProgressMade
+from .run import Run
 from .space import Space
 
 Json = Any
@@ -60,3 +62,62 @@ def tell_progress(space: Space, call: Call) -> None:
     waiting, call.progress_waiting = call.progress_waiting, None
     call.progress_at = space.now
     tell(space, call, "progress", **(waiting or {}))
+
+
+def run_started(
+    space: Space, run: Run, message: Mapping[str, Json] | None, after: str | None
+) -> None:
+    """RUN_STARTED with the new message; where history was cut, what is left of it."""
+    new = [] if message is None else [_with_id(space, message)]
+    kept = None if after is None else space.transcript.cut_after(after)
+    thread_id = space.key.thread_id
+    space.emit(
+        {
+            "type": "RUN_STARTED",
+            "threadId": thread_id,
+            "runId": run.id,
+            "input": {"threadId": thread_id, "runId": run.id, "messages": new},
+        }
+    )
+    if kept is not None:
+        space.emit({"type": "MESSAGES_SNAPSHOT", "messages": [*kept, *new]})
+
+
+def run_finished(
+    space: Space, run: Run, outcome: Mapping[str, Json], result: Mapping[str, Json]
+) -> None:
+    """The terminal event of a run that did not fail."""
+    space.emit(
+        {
+            "type": "RUN_FINISHED",
+            "threadId": space.key.thread_id,
+            "runId": run.id,
+            "outcome": outcome,
+            "result": result,
+        }
+    )
+
+
+def say_as_user(space: Space, text: str) -> None:
+    """A user's text in the middle of a run."""
+    message = space.ids.new("m")
+    space.emit({"type": "TEXT_MESSAGE_START", "messageId": message, "role": "user"})
+    space.emit({"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": scrub(text)})
+    space.emit({"type": "TEXT_MESSAGE_END", "messageId": message})
+
+
+def _with_id(space: Space, message: Mapping[str, Json]) -> dict[str, Json]:
+    wish = message.get("id")
+    free = isinstance(wish, str) and wish and not space.transcript.has(wish)
+    return {**message, "id": wish if free else space.ids.new("m")}
+
+
+def invoke_result(call: Call) -> dict[str, Json]:
+    """The reply to a `tool.invoke` whose call has settled."""
+    value = call.value()
+    told: dict[str, Json] = {"callId": call.id, "runId": call.run_id, "outcome": value.outcome}
+    if value.code is not None:
+        return told | {"error": {"code": str(value.code), "message": value.message or ""}}
+    if value.content is not None:
+        return told | {"content": list(value.content)}
+    return told | {"result": value.value}

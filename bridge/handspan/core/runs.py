@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from handspan_protocol.content import scrub
 from handspan_protocol.errors import (
     CallCode,
     CommandCode,
@@ -32,7 +31,7 @@ from .desk import Desk
 from .effects import JudgeStops, RunOver, RunValue, StartStep, StopStep
 from .emission import Emission, Misplaced
 from .follow_up import Continue, Judge, Stop, should_continue
-from .reports import show_results
+from .reports import invoke_result, run_finished, run_started, say_as_user, show_results
 from .run import Run, Step
 from .sink import StepSink, change_state
 from .space import Space
@@ -99,41 +98,20 @@ class Runs:
 
     def _begin(self, request: Request) -> None:
         assert request.run_id is not None  # given in `_requested`
-        run = Run(
-            id=request.run_id,
-            request=request,
-            agent="default",
-            principal=request.principal,
-        )
-        self.run = run
+        run_id, principal = request.run_id, request.principal
+        self.run = run = Run(id=run_id, request=request, agent="default", principal=principal)
         self.space.record("run_started", runId=run.id)
         if isinstance(request, i.RunRequested):
             run.agent = request.agent or "default"
             run.context, run.forwarded_props = request.context, request.forwarded_props
-            self._run_started(run, request.message, request.after)
+            self._announce(run, request.message, request.after)
             self._start_step(run)
         else:
-            self._run_started(run, None, None)
+            self._announce(run, None, None)
             self._start_invoked(run, request)
 
-    def _run_started(self, run: Run, message: Mapping[str, Json] | None, after: str | None) -> None:
-        new = []
-        if message is not None:
-            wish = message.get("id")
-            free = isinstance(wish, str) and wish and not self.space.transcript.has(wish)
-            new = [{**message, "id": wish if free else self.space.ids.new("m")}]
-        kept = None if after is None else self.space.transcript.cut_after(after)
-        thread_id = self.space.key.thread_id
-        self.space.emit(
-            {
-                "type": "RUN_STARTED",
-                "threadId": thread_id,
-                "runId": run.id,
-                "input": {"threadId": thread_id, "runId": run.id, "messages": new},
-            }
-        )
-        if kept is not None:
-            self.space.emit({"type": "MESSAGES_SNAPSHOT", "messages": [*kept, *new]})
+    def _announce(self, run: Run, message: Mapping[str, Json] | None, after: str | None) -> None:
+        run_started(self.space, run, message, after)
         if self._state_changed_between:
             self._state_changed_between = False
             state = self.space.transcript.state
@@ -155,7 +133,7 @@ class Runs:
                 depth=step.depth,
                 agent=run.agent,
                 tools=() if run.reflecting else self.desk.offered(run),
-                context=self._context(run),
+                context=self.space.context_of(run.starter, run.context),
                 messages=self.space.transcript.view(),
                 state=self.space.transcript.state,
                 results=run.results,
@@ -163,11 +141,6 @@ class Runs:
                 principal=run.principal,
             )
         )
-
-    def _context(self, run: Run) -> tuple[Any, ...]:
-        page = self.space.pages.get(run.starter) if run.starter is not None else None
-        items = {item.name: item for item in (page.context if page else ())}
-        return tuple((items | {item.name: item for item in run.context}).values())
 
     def _start_invoked(self, run: Run, request: i.InvokeRequested) -> None:
         step = run.step
@@ -306,17 +279,10 @@ class Runs:
         self._close_step(run)
         follow_up = run.request.follow_up if isinstance(run.request, i.InvokeRequested) else None
         if run.depth == 0 and isinstance(follow_up, str) and follow_up:
-            self._say_as_user(follow_up)
+            say_as_user(self.space, follow_up)
         run.agent = run.step.handoff or run.agent
         run.step = Step(depth=run.depth + 1)
         self._start_step(run)
-
-    def _say_as_user(self, text: str) -> None:
-        message = self.space.ids.new("m")
-        self.space.emit({"type": "TEXT_MESSAGE_START", "messageId": message, "role": "user"})
-        delta = scrub(text)
-        self.space.emit({"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": delta})
-        self.space.emit({"type": "TEXT_MESSAGE_END", "messageId": message})
 
     # ---- ends --------------------------------------------------------------------------------
 
@@ -384,15 +350,7 @@ class Runs:
     def _finish(self, run: Run, outcome: dict[str, Json], reason: StopReason) -> None:
         self._close_step(run)
         result = run.result(reason.value)
-        self.space.emit(
-            {
-                "type": "RUN_FINISHED",
-                "threadId": self.space.key.thread_id,
-                "runId": run.id,
-                "outcome": outcome,
-                "result": result,
-            }
-        )
+        run_finished(self.space, run, outcome, result)
         self.last_run = {"runId": run.id, "outcome": outcome, "result": result}
         self._over(run, reason.value, None, None)
 
@@ -431,19 +389,8 @@ class Runs:
             return
         show_results(self.space, run.step.calls)
         if run.invoked and isinstance(run.request, i.InvokeRequested):
-            self.space.reply(run.asker, _invoke_result(call))
+            self.space.reply(run.asker, invoke_result(call))
 
     def _check_output(self, run: Run) -> None:
         if run.said_chars > self.space.policy.output_bytes and self.run is run:
             self._fail(run, RunCode.OUTPUT_LIMIT, "the run said more than it may")
-
-
-def _invoke_result(call: Call) -> dict[str, Json]:
-    """The reply to a `tool.invoke` whose call has settled."""
-    value = call.value()
-    told: dict[str, Json] = {"callId": call.id, "runId": call.run_id, "outcome": value.outcome}
-    if value.code is not None:
-        return told | {"error": {"code": str(value.code), "message": value.message or ""}}
-    if value.content is not None:
-        return told | {"content": list(value.content)}
-    return told | {"result": value.value}

@@ -9,8 +9,6 @@ A session without a socket waits: after `page_grace` its document counts as gone
 `resume_window` the session ends. *Source:* protocol.md 2 and 3, behaviour.md 5.
 """
 
-import hashlib
-import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
@@ -26,6 +24,8 @@ from . import inputs as i
 from . import session_inputs as s
 from .arguments import Compile, ToolSpec
 from .commands import COMMANDS
+from .context import ContextSet
+from .keys import Secrets
 from .parties import ConnectionId, IdSource, PageView, Principal, ThreadKey
 from .policy import Policy
 from .replies import Replies
@@ -58,7 +58,7 @@ class Session:
         self.connection: ConnectionId | None = None
         """The live one; frames of another are not heard."""
         self.tools = ToolSet(policy, compile_schema, server_tools)
-        self.context: dict[str, f.ContextItem] = {}
+        self.context = ContextSet(policy.context_bytes)
         self.open: dict[ThreadId, None] = {}
         """Threads whose stream the page reads."""
         self.held: dict[CallId, tuple[ThreadKey, int]] = {}
@@ -69,14 +69,12 @@ class Session:
         self.policy = policy
         self.ids = ids
         self._agents = agents
-        self._hashes: tuple[bytes, ...] = ()
+        self._secrets = Secrets()
         self._replies = Replies(policy.replies, policy.replies_bytes)
         self._taken: OrderedDict[CallId, f.ToolCancel] = OrderedDict()
-        self._visible = True
-        self._seen_at = 0.0
+        self._visible, self._seen_at = True, 0.0
         self._lost_at: float | None = None
-        self._gone = False
-        self.draining = False
+        self._gone = self.draining = False
         self._now = 0.0
         self._effects: list[e.SessionEffect] = []
 
@@ -100,8 +98,7 @@ class Session:
 
     def knows(self, secret: str) -> bool:
         """Whether this is one of the good secrets; in constant time."""
-        presented = _hash(secret)
-        return sum(hmac.compare_digest(presented, good) for good in self._hashes) > 0
+        return self._secrets.good(secret)
 
     def view(self) -> PageView:
         """The session as its threads see it."""
@@ -110,7 +107,7 @@ class Session:
             document=self.document,
             tools=self.tools.current,
             revision=self.tools.revision,
-            context=tuple(self.context.values()),
+            context=self.context.items,
             attached=self.connection is not None,
             seen_at=self._seen_at,
             visible=self._visible,
@@ -138,7 +135,7 @@ class Session:
         if items is None:
             return
         try:
-            self.put_context({item.name: item for item in items})
+            self.context.replace(items)
         except PeerError as problem:
             self._send(f.Error(code=problem.code, message=problem.message, retryable=False))
 
@@ -169,8 +166,7 @@ class Session:
     ) -> None:
         secret = self.ids.secret()
         claimed = event.hello.session.secret if resumed and event.hello.session else None
-        self._hashes = (_hash(secret), *([_hash(claimed)] if claimed else []))
-        opened = [f.ThreadOpened(thread_id=wish.thread_id) for wish in wishes]
+        self._secrets.rotate(secret, claimed)
         self._send(
             f.Welcome(
                 protocol=PROTOCOL_VERSION,
@@ -180,7 +176,7 @@ class Session:
                 agents=tuple(self._agents),
                 limits=self.policy.told(),
                 heartbeat_ms=round(self.policy.heartbeat * 1000),
-                threads=(*opened, *refused),
+                threads=(*(f.ThreadOpened(thread_id=w.thread_id) for w in wishes), *refused),
                 tools=verdict,
             )
         )
@@ -198,9 +194,9 @@ class Session:
             if wish.thread_id not in was_open:
                 message = i.PageOpened(self.view())
                 self.do(e.TellThread(self.key(wish.thread_id), message, create=True))
-        for key in self._related() | {self.key(t) for t in was_open}:
+        for key in sorted(self._related() | {self.key(t) for t in was_open}):
             self.do(e.TellThread(key, i.PageReturned(self.view(), journal, before)))
-        for thread_id in was_open - set(wishes):
+        for thread_id in sorted(was_open - set(wishes)):
             self.do(e.TellThread(self.key(thread_id), i.PageClosed(self.id)))
         self._cancel_unknown(journal)
 
@@ -230,13 +226,15 @@ class Session:
             self._end(self._lost_at)
         elif not self._gone and self._now >= self._lost_at + self.policy.page_grace:
             self._gone = True
-            for key in self._related():
-                self.do(e.TellThread(key, i.DocumentGone(self.id, self._lost_at, ended=False)))
+            self._tell_gone(self._lost_at, ended=False)
+
+    def _tell_gone(self, since: float, *, ended: bool) -> None:
+        for key in sorted(self._related()):
+            self.do(e.TellThread(key, i.DocumentGone(self.id, since, ended)))
 
     def _end(self, since: float) -> None:
         """The session is no more: its threads are told, its socket is closed."""
-        for key in self._related():
-            self.do(e.TellThread(key, i.DocumentGone(self.id, since, ended=True)))
+        self._tell_gone(since, ended=True)
         if self.connection is not None:
             self.do(e.CloseSocket(self.connection, CloseCode.NORMAL, "bye"))
         self.over = True
@@ -255,9 +253,8 @@ class Session:
         if known == "new":
             self._command(frame, event.allowed)
         elif known == "other_body":
-            error = f.WireError(
-                code=CommandCode.DUPLICATE_ID, message="this id was used for another command"
-            )
+            message = "this id was used for another command"
+            error = f.WireError(code=CommandCode.DUPLICATE_ID, message=message)
             self._send(f.Reply(id=frame.id, error=error))
         elif isinstance(known, f.Reply):
             self._send(known)
@@ -320,11 +317,9 @@ class Session:
 
     def _run_counted(self, event: s.RunCounted) -> None:
         self.queued += event.queued
-        count = self.running.get(event.key, 0) + event.running
-        if count > 0:
-            self.running[event.key] = count
-        else:
-            self.running.pop(event.key, None)
+        self.running[event.key] = self.running.get(event.key, 0) + event.running
+        if self.running[event.key] <= 0:
+            del self.running[event.key]
 
     def _thread_gone(self, event: s.ThreadGone) -> None:
         if event.key.thread_id in self.open:
@@ -368,8 +363,7 @@ class Session:
             self.do(e.TellThread(key, message))
 
     def _look(self, visible: bool) -> None:
-        if visible or self._visible:
-            self._seen_at = self._now
+        self._seen_at = self._now if visible or self._visible else self._seen_at
         self._visible = visible
 
     def check_room(self, thread_id: ThreadId) -> None:
@@ -385,18 +379,6 @@ class Session:
         key = self.key(thread_id)
         self.do(e.OpenStream(key, epoch, offset))
         self.do(e.TellThread(key, i.PageOpened(self.view()), create=True))
-
-    def put_context(self, items: Mapping[str, f.ContextItem]) -> None:
-        size = len(encode([[x.name, x.description, x.value] for x in items.values()]))
-        if size > self.policy.context_bytes:
-            raise PeerError(
-                CommandCode.TOO_LARGE, f"the context has {size} bytes, too many", "/context"
-            )
-        self.context = dict(items)
-
-
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
 _HANDLERS: Final[Mapping[type, Callable[[Session, Any], None]]] = {

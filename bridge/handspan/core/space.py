@@ -9,6 +9,7 @@ from typing import Any
 
 from handspan_protocol.codec import encode
 from handspan_protocol.errors import PeerError
+from handspan_protocol.frames import ContextItem
 from handspan_protocol.ids import SessionId
 
 from .arguments import ToolSpec
@@ -53,6 +54,18 @@ class Space:
         """Those that have the thread open."""
         self.now = 0.0
         self.effects: list[ThreadEffect] = []
+
+    def serving(self, starter: SessionId | None) -> list[PageView]:
+        """The pages that a run of this starter may call: it, and all that have the thread open."""
+        return [p for p in self.pages.values() if p.session in self.readers or p.session == starter]
+
+    def context_of(
+        self, starter: SessionId | None, own: tuple[ContextItem, ...]
+    ) -> tuple[ContextItem, ...]:
+        """What the starting page says of itself now, and what the run itself was given."""
+        page = self.pages.get(starter) if starter is not None else None
+        items = {item.name: item for item in (*(page.context if page else ()), *own)}
+        return tuple(items.values())
 
     def emit(self, event: dict[str, Json]) -> None:
         """Take one event into the log and the messages; the only way in."""

@@ -22,6 +22,7 @@ from .admission import Roster
 from .call import Call
 from .desk import Desk
 from .effects import ThreadEffect, ThreadOver
+from .homes import Homes
 from .inputs import ThreadInput
 from .parties import Asker, IdSource, PageView, ThreadKey
 from .policy import Policy
@@ -42,6 +43,7 @@ class Thread:
     def __init__(self, key: ThreadKey, policy: Policy, ids: IdSource, roster: Roster) -> None:
         self.space = Space(key, policy, ids, roster.tools)
         self.runs = Runs(self.space, roster)
+        self.homes = Homes(self.space, self.runs.desk)
         self.touched_at = 0.0
         """When it last heard anything; an idle thread may leave memory."""
 
@@ -133,6 +135,9 @@ class Thread:
 
     def _page_closed(self, event: i.PageClosed) -> None:
         self.space.readers.discard(event.session)
+        if self.run is not None and self.run.starter != event.session:
+            self.homes.vacate(event.session, self.space.now)
+            self.homes.settle_in(self.run)
         self._let_go(event.session)
 
     def _page_changed(self, event: i.PageChanged) -> None:
@@ -142,19 +147,19 @@ class Thread:
     def _page_seen(self, page: PageView) -> None:
         self.space.pages[page.session] = page
         if self.run is not None:
-            self.desk.page_changed(self.run, page.session)
+            self.homes.changed(self.run, page.session)
 
     def _page_returned(self, event: i.PageReturned) -> None:
-        if event.page.session not in self.space.pages:
+        session = event.page.session
+        if session not in self.space.pages:
             return
-        self.space.pages[event.page.session] = event.page
         same = event.document_before == event.page.document
-        self.desk.returned(event.page.session, event.journal, same_document=same)
+        self.space.pages[session] = event.page
+        self.homes.returned(session, event.journal, same_document=same)
         if self.run is not None:
-            self.desk.page_changed(self.run, event.page.session)
-            self.desk.rehome(self.run)
-        if event.page.session in self.space.readers:
-            self.desk.ask_again(event.page.session)
+            self.homes.changed(self.run, session)
+        if session in self.space.readers:
+            self.desk.ask_again(session)
 
     def _document_gone(self, event: i.DocumentGone) -> None:
         page = self.space.pages.get(event.session)
@@ -165,9 +170,9 @@ class Thread:
             self.space.readers.discard(event.session)
         else:
             self.space.pages[event.session] = replace(page, tools={}, attached=False)
-        self.desk.gone(event.session, event.since)
+        self.homes.gone(event.session, event.since)
         if self.run is not None:
-            self.desk.rehome(self.run, event.session)
+            self.homes.settle_in(self.run)
         self._abort_without_pages()
 
     def _abort_without_pages(self) -> None:
@@ -234,7 +239,10 @@ class Thread:
 
     def _approve(self, event: i.ApprovalGiven) -> Any:
         call = self._known(event.call_id)
-        return self.desk.approve(call, event)
+        status = self.desk.approve(call, event)
+        if self.run is not None:
+            self.homes.approved(self.run, call)
+        return status
 
     def _tool_returned(self, event: i.ToolReturned) -> None:
         call = self.desk.open_calls.get(event.call_id)
@@ -243,7 +251,9 @@ class Thread:
 
     def _deadline_passed(self, _: i.DeadlinePassed) -> None:
         if self.run is not None:
-            self.desk.deadline_passed(self.run)
+            self.desk.deadline_passed()
+        if self.run is not None:
+            self.homes.settle_in(self.run)
 
     def _deleted(self, _: i.Deleted) -> None:
         self.runs.end_all()

@@ -19,7 +19,6 @@ from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
 from handspan.core.arguments import Compile
-from handspan.core.effects import RunValue
 from handspan.core.parties import Asker, Principal, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import Session
@@ -28,14 +27,15 @@ from handspan.ports import Clock, Handle, Store
 from handspan_protocol.codec import frame_bytes
 from handspan_protocol.errors import CloseCode, CommandCode, PeerError
 from handspan_protocol.frames import Goaway
-from handspan_protocol.ids import SessionId, ThreadId
+from handspan_protocol.ids import SessionId
 
-from .hub import Hub
+from .hub import Hub, listed
 from .ids import Ids
 from .outlets import Outlets
 from .socket import where
 from .tally import Tally
 from .tools import ServerTool
+from .waiters import Waiters
 from .workers import Workers
 
 Json = Any
@@ -71,6 +71,7 @@ class Driver:
         self.hub = Hub(policy, ids, self.roster)
         self.outlets = Outlets(self.hub)
         self.workers = Workers(self, policy=policy, clock=clock, agents=agents, tools=tools)
+        self.waiters = Waiters(self)
         self.tally = Tally()
         self.observers: list[Observer] = []
         self.is_draining = False
@@ -79,7 +80,6 @@ class Driver:
         self._running = False
         self._timers: dict[Any, tuple[float, Handle]] = {}
         self._grown: set[ThreadKey] = set()
-        self._awaited: dict[str, asyncio.Future[Any]] = {}
         self._quiet = asyncio.Event()
         self._sweep: Handle | None = None
         self._plan_sweep()
@@ -229,20 +229,18 @@ class Driver:
             self._queue.append((asker.session, s.Answered(asker.ticket, result, error), False))
             self._work()
             return
-        waiting = self._awaited.get(f"answer {asker.ticket}")
-        if waiting is not None and not waiting.done():
-            waiting.set_result((result, error))
+        self.waiters.settle("answer", asker.ticket, (result, error))
 
     def _tell_session_effect(self, _: Thread, effect: e.TellSession) -> None:
         self._queue.append((effect.session, effect.message, False))
 
     def _give_value(self, _: Thread, effect: e.GiveValue) -> None:
-        self._settle(effect.ticket, effect.value)
+        self.waiters.settle("call", effect.ticket, effect.value)
 
     def _run_over(self, thread: Thread, effect: e.RunOver) -> None:
         if effect.asker.session is None:
-            self._settle(
-                f"run {effect.asker.ticket}", (effect.value, thread.space.transcript.view())
+            self.waiters.settle(
+                "run", effect.asker.ticket, (effect.value, thread.space.transcript.view())
             )
 
     # ---- effects of a session ----------------------------------------------------------------
@@ -269,7 +267,7 @@ class Driver:
     def _list_threads(self, session: Session, effect: e.ListThreads) -> None:
         shift = datetime.now(UTC).timestamp() - self.clock.now()
         told = [
-            _listed(thread, shift)
+            listed(thread, shift)
             for key, thread in self.hub.threads.items()
             if key.principal == session.principal.id
         ]
@@ -300,49 +298,12 @@ class Driver:
     def _session_over(self, session: Session, _: e.SessionOver) -> None:
         self.hub.sessions.pop(session.id, None)
 
-    # ---- from this process -------------------------------------------------------------------
-
-    async def run(
-        self, key: ThreadKey, request: i.RunRequested
-    ) -> tuple[RunValue, tuple[Json, ...]] | PeerError:
-        """Start a run and wait for its end; a PeerError when it was refused."""
-        ticket = request.asker.ticket
-        answer, over = self.expect(f"answer {ticket}"), self.expect(f"run {ticket}")
-        self.tell_thread(key, request, create=True)
-        _, error = await answer
-        if error is not None:
-            self._awaited.pop(f"run {ticket}", None)
-            return PeerError(error.code, error.message)
-        try:
-            done: tuple[RunValue, tuple[Json, ...]] = await over
-        except asyncio.CancelledError:
-            self.tell_thread(key, i.AbortRequested(Asker(None, ""), request.run_id))
-            raise
-        return done
-
-    async def invoke(
-        self, key: ThreadKey, request: i.InvokeRequested
-    ) -> tuple[Mapping[str, Json] | None, PeerError | None]:
-        """Carry out one call and wait until it has settled."""
-        answer = self.expect(f"answer {request.asker.ticket}")
-        self.tell_thread(key, request, create=True)
-        result, error = await answer
-        return result, error
-
-    def expect(self, ticket: str) -> "asyncio.Future[Any]":
-        """A future that the effect with this ticket resolves."""
-        future: asyncio.Future[Any] = self.loop.create_future()
-        self._awaited[ticket] = future
-        future.add_done_callback(lambda _: self._awaited.pop(ticket, None))
-        return future
-
     def new_ticket(self) -> str:
         return self.ids.new("ticket")
 
-    def _settle(self, ticket: str, value: Any) -> None:
-        waiting = self._awaited.get(ticket)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(value)
+    def expect(self, ticket: str) -> "asyncio.Future[Any]":
+        """A future for the value of the call with this ticket."""
+        return self.waiters.expect("call", ticket)
 
     # ---- sessions ----------------------------------------------------------------------------
 
@@ -393,8 +354,7 @@ class Driver:
         self._timers.clear()
         if self._sweep is not None:
             self._sweep.cancel()
-        for future in list(self._awaited.values()):
-            future.cancel()
+        self.waiters.cancel_all()
         self.store.close()
 
 
@@ -407,19 +367,6 @@ class _SessionIds:
 
     def claim_call(self, wish: str | None) -> Any:
         raise AssertionError("a session makes no calls")
-
-
-def _listed(thread: Thread, shift: float) -> dict[str, Json]:
-    """One row of `thread.list`; the title is the beginning of the first user text."""
-    at = datetime.fromtimestamp(thread.touched_at + shift, UTC)
-    row: dict[str, Json] = {
-        "threadId": ThreadId(thread.thread_id),
-        "updatedAt": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-    }
-    for message in thread.space.transcript.messages:
-        if message["role"] == "user" and isinstance(message["content"], str):
-            return row | {"title": message["content"][:80]}
-    return row
 
 
 _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {

@@ -6,15 +6,18 @@ leave memory. Deliberately decides nothing that a machine decides.
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from handspan.core.parties import ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import Session
 from handspan.core.thread import Roster, Thread
-from handspan_protocol.ids import CallId, RunId, SessionId
+from handspan_protocol.ids import CallId, RunId, SessionId, ThreadId
 
 from .ids import Ids
+
+Json = Any
 
 CALLS_KEPT: Final = 4_096
 """Calls of one thread that can be found by their id; older ones are `unknown_call`."""
@@ -123,3 +126,16 @@ class Hub:
 
     def sessions_of(self, principal: str) -> int:
         return sum(session.principal.id == principal for session in self.sessions.values())
+
+
+def listed(thread: Thread, shift: float) -> dict[str, Json]:
+    """One row of `thread.list`; the title is the beginning of the first user text."""
+    at = datetime.fromtimestamp(thread.touched_at + shift, UTC)
+    row: dict[str, Json] = {
+        "threadId": ThreadId(thread.thread_id),
+        "updatedAt": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+    for message in thread.space.transcript.messages:
+        if message["role"] == "user" and isinstance(message["content"], str):
+            return row | {"title": message["content"][:80]}
+    return row
