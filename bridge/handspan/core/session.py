@@ -326,9 +326,6 @@ class Session:
             del self.open[event.key.thread_id]
             self.do(e.CloseStream(event.key.thread_id))
 
-    def _drain(self, _: s.Draining) -> None:
-        self.draining = True
-
     # ---- parts -------------------------------------------------------------------------------
 
     def do(self, effect: e.SessionEffect) -> None:
@@ -391,7 +388,7 @@ _HANDLERS: Final[Mapping[type, Callable[[Session, Any], None]]] = {
     s.ApprovalAsked: Session._approval_asked,
     s.RunCounted: Session._run_counted,
     s.ThreadGone: Session._thread_gone,
-    s.Draining: Session._drain,
+    s.Draining: lambda session, _: setattr(session, "draining", True),
     i.DeadlinePassed: Session._deadline_passed,
 }
 
