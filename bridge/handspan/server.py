@@ -202,6 +202,10 @@ class Bridge:
         self._observers.append(observer)
         return observer
 
+    def allow_origins(self, origins: Iterable[str]) -> None:
+        """Allow pages of these origins too (`--origin`); before `running`."""
+        self._origins = (*self._origins, *origins)
+
     # ---- serving -----------------------------------------------------------------------------
 
     async def serve(

@@ -1,0 +1,5 @@
+"""`python -m handspan` is `handspan`."""
+
+from handspan.cli import main
+
+main()

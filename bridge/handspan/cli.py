@@ -1,0 +1,222 @@
+"""The command line: serve a bridge, show the demo, print the schema.
+
+Owns how a person starts and stops the server: one helpful line for what is wrong (exit status 2
+for a bad argument or a module that cannot be loaded), a banner with the address, logs that can be
+read in a terminal or by a machine, and an orderly end on SIGTERM and SIGINT (behaviour 6).
+"""
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+import handspan
+from handspan.server import Address, Bridge
+from handspan.shell.jsonlog import JsonLines
+from handspan.shell.reload import watch
+from handspan_protocol.errors import HandspanError
+from handspan_protocol.generate import schema_texts
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Gives an AI agent hands in a web page.",
+)
+_console = Console(stderr=True, highlight=False)
+
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
+Origins = Annotated[list[str] | None, typer.Option(help="A page's origin to allow; repeatable.")]
+Hosts = Annotated[list[str] | None, typer.Option(help="A further name in `Host`; repeatable.")]
+Insecure = Annotated[bool, typer.Option(help="Listen beyond loopback without an authenticator.")]
+Metrics = Annotated[bool, typer.Option(help="Answer /metrics to others than loopback.")]
+JsonLog = Annotated[bool, typer.Option(help="One JSON object a line.")]
+Reload = Annotated[bool, typer.Option(help="Restart when a .py file below this folder changes.")]
+
+
+def main() -> None:
+    """The console script; whatever the user did wrong is one line, never a traceback."""
+    try:
+        status = app(standalone_mode=False)
+    except typer.Exit as left:
+        status = left.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        status = 130
+    except Exception as problem:
+        status = _misused(problem)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"handspan {handspan.__version__}")  # noqa: T201
+        raise typer.Exit
+
+
+@app.command()
+def serve(  # noqa: PLR0917 (typer reads its options off the signature)
+    target: Annotated[str, typer.Argument(metavar="APP:BRIDGE", help="module:attribute")],
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    origin: Origins = None,
+    allow_host: Hosts = None,
+    insecure: Insecure = False,
+    metrics: Metrics = False,
+    reload: Reload = False,
+    log_json: JsonLog = False,
+) -> None:
+    """Serve the Bridge of a Python module."""
+    _set_up_logs(log_json)
+    if reload and os.environ.get("HANDSPAN_CHILD") is None:
+        raise typer.Exit(watch(Path.cwd()))
+    bridge = _load(target)
+    bridge.allow_origins(origin or ())
+    _run(
+        lambda: _serve(
+            bridge,
+            host,
+            port,
+            insecure=insecure,
+            allow_hosts=allow_host or (),
+            metrics_open=metrics,
+        )
+    )
+
+
+@app.command()
+def demo(host: Host = "127.0.0.1", port: Port = 8765, log_json: JsonLog = False) -> None:
+    """Show the demo page with an agent that needs no key."""
+    from handspan.agents.demo import DemoAgent
+
+    _set_up_logs(log_json)
+    page = _demo_page()
+    bridge = Bridge(agents={"default": DemoAgent()})
+    _run(lambda: _serve(bridge, host, port, static=page))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of all frames."""
+    import json
+
+    texts = {name.removesuffix(".json"): json.loads(t) for name, t in schema_texts().items()}
+    print(json.dumps(texts, indent=2))  # noqa: T201
+
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+def _misused(problem: Exception) -> int:
+    """One line for what typer refused; anything else is ours, and raises again."""
+    said = getattr(problem, "format_message", None)
+    if said is None:
+        raise problem
+    one_line = " ".join(str(said()).split())
+    _console.print(f"handspan: {one_line}", markup=False, soft_wrap=True)
+    return 2
+
+
+def _fail(message: str, status: int = 2) -> NoReturn:
+    _console.print(f"handspan: {message}", markup=False, soft_wrap=True)
+    raise typer.Exit(status)
+
+
+def _load(target: str) -> Bridge:
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute:
+        _fail(f"{target!r} is not module:attribute, as in app:bridge")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module_name)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except Exception as problem:
+        said = str(problem).strip().splitlines() or [""]
+        _fail(f"{target} cannot be loaded: {type(problem).__name__}: {said[0]}")
+    if not isinstance(found, Bridge):
+        _fail(f"{target} is a {type(found).__name__}, not a handspan.Bridge")
+    return found
+
+
+def _demo_page() -> Path:
+    """The page's files: beside the sources in a checkout, inside the package in a wheel."""
+    package = Path(handspan.__file__).parent
+    for folder in (package.parents[1] / "web-demo", package / "web_demo"):
+        if (folder / "index.html").is_file():
+            return folder
+    _fail("the demo's page is not here", 1)
+
+
+async def _serve(bridge: Bridge, host: str, port: int, **options: Any) -> None:
+    """Serve until the first signal, drain, and leave; a second signal leaves at once."""
+    async with bridge.running(host, port, **options) as address:
+        _banner(address)
+        stop = asyncio.Event()
+        impatient = asyncio.Event()
+
+        def signalled() -> None:
+            (impatient if stop.is_set() else stop).set()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):  # Windows
+                loop.add_signal_handler(number, signalled)
+        await stop.wait()
+        logging.getLogger("handspan.cli").info("draining; again to leave at once")
+        tasks = [asyncio.ensure_future(w) for w in (bridge.drain(), impatient.wait())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+
+
+def _banner(address: Address) -> None:
+    _console.print(f"Handspan {handspan.__version__} on [bold]{address}[/bold]  (Ctrl-C to stop)")
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(work())
+    except (HandspanError, ssl.SSLError) as problem:
+        _fail(str(problem))
+    except OSError as problem:
+        _fail(f"cannot listen: {problem.strerror or problem}", 1)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed (extra `fast`)."""
+    with contextlib.suppress(ImportError):
+        factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module(
+            "uvloop"
+        ).new_event_loop
+        return factory
+    return None
+
+
+def _set_up_logs(as_json: bool) -> None:
+    handler: logging.Handler
+    if as_json:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(JsonLines())
+    else:
+        handler = RichHandler(console=_console, show_path=False, markup=False)
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s", datefmt="[%X]"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("websockets").setLevel(logging.WARNING)
