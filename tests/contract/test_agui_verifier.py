@@ -1,0 +1,258 @@
+"""Every run's stream is valid AG-UI: recorded streams through the verifier of @ag-ui/client."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ag_ui.core import (
+    ReasoningEndEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    TextMessageChunkEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallChunkEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+)
+from tests.client.test_javascript import need
+
+from handspan import Bridge, Handoff, Policy, Run
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+Agent = Callable[[Run], AsyncIterator[Any]]
+Event = dict[str, Any]
+
+
+async def says_text(run: Run) -> AsyncIterator[Any]:
+    yield "one "
+    yield "two"
+
+
+async def calls_one(run: Run) -> AsyncIterator[Any]:
+    if run.depth == 0:
+        yield "calling"
+        yield run.call("double", {"n": 2})
+    else:
+        yield f"got {run.results[0].value}"
+
+
+async def calls_many(run: Run) -> AsyncIterator[Any]:
+    if run.depth == 0:
+        yield "text "
+        yield run.call("double", {"n": 1})
+        yield "between"
+        yield run.call("double", {"n": 2})
+        yield run.call("nobody_has_it", {})
+        yield run.call("double", {"n": "no"})
+
+
+async def thinks(run: Run) -> AsyncIterator[Any]:
+    yield run.reasoning("hm ")
+    yield run.reasoning("yes")
+    yield "so"
+    yield run.reasoning("again")
+    yield run.call("double", {"n": 1}) if run.depth == 0 else "end"
+
+
+async def speaks_in_events(run: Run) -> AsyncIterator[Any]:
+    yield ReasoningStartEvent(message_id="r")
+    yield ReasoningMessageStartEvent(message_id="rm", role="reasoning")
+    yield ReasoningMessageContentEvent(message_id="rm", delta="x")
+    yield ReasoningEndEvent(message_id="r")
+    yield TextMessageStartEvent(message_id="a")
+    yield TextMessageContentEvent(message_id="a", delta="x")
+    if run.depth == 0:
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="double")
+        yield ToolCallArgsEvent(tool_call_id="c", delta='{"n":')
+        yield ToolCallStartEvent(tool_call_id="d", tool_call_name="double")
+        yield ToolCallArgsEvent(tool_call_id="d", delta='{"n":1}')
+        yield ToolCallArgsEvent(tool_call_id="c", delta="2}")
+        yield ToolCallEndEvent(tool_call_id="c")
+        yield ToolCallArgsEvent(tool_call_id="c", delta="}")
+        yield ToolCallEndEvent(tool_call_id="d")
+    yield TextMessageContentEvent(message_id="a", delta="y")
+    yield TextMessageEndEvent(message_id="a")
+
+
+async def speaks_in_chunks(run: Run) -> AsyncIterator[Any]:
+    yield TextMessageChunkEvent(message_id="a", delta="x")
+    yield TextMessageChunkEvent(delta="y")
+    if run.depth == 0:
+        yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="double", delta='{"n":')
+        yield ToolCallChunkEvent(delta="3}")
+        yield ToolCallChunkEvent(tool_call_id="d", tool_call_name="double", delta='{"n":4}')
+
+
+async def fails_in_its_text(run: Run) -> AsyncIterator[Any]:
+    yield "half"
+    yield ToolCallStartEvent(tool_call_id="c", tool_call_name="double")
+    yield ToolCallArgsEvent(tool_call_id="c", delta='{"n"')
+    raise RuntimeError("no more")
+
+
+async def is_out_of_order(run: Run) -> AsyncIterator[Any]:
+    yield "half"
+    yield TextMessageContentEvent(message_id="never started", delta="x")
+
+
+async def is_cut_off(run: Run) -> AsyncIterator[Any]:
+    yield "half"
+    yield run.call("double", {"n": 1})
+    run.finish_reason = "length"
+
+
+async def never_ends(run: Run) -> AsyncIterator[Any]:
+    yield run.call("double", {"n": run.depth})
+
+
+async def hands_over(run: Run) -> AsyncIterator[Any]:
+    yield "over to the other"
+    yield run.call("double", {"n": 1})
+    yield Handoff("other")
+
+
+async def calls_inside(run: Run) -> AsyncIterator[Any]:
+    yield "let me see "
+    result = await run.call_tool("double", {"n": 4})
+    yield f"it is {result.value}"
+
+
+async def changes_the_state(run: Run) -> AsyncIterator[Any]:
+    run.set_state({"n": 0})
+    yield "counting"
+    run.patch_state([{"op": "replace", "path": "/n", "value": 1}])
+    run.custom("seen", {"n": 1})
+
+
+async def aborts_in_its_text(run: Run) -> AsyncIterator[Any]:
+    yield "half a sen"
+    run.abort()
+    await asyncio.sleep(60)
+
+
+async def aborts_in_its_arguments(run: Run) -> AsyncIterator[Any]:
+    yield run.reasoning("hm")
+    yield ToolCallStartEvent(tool_call_id="c", tool_call_name="double")
+    yield ToolCallArgsEvent(tool_call_id="c", delta='{"n"')
+    run.abort()
+    await asyncio.sleep(60)
+
+
+async def aborts_in_its_call(run: Run) -> AsyncIterator[Any]:
+    if run.depth == 0:
+        yield run.call("stop_it", {})
+        yield run.call("double", {"n": 1})
+
+
+SCENARIOS: tuple[Agent, ...] = (
+    says_text,
+    calls_one,
+    calls_many,
+    thinks,
+    speaks_in_events,
+    speaks_in_chunks,
+    fails_in_its_text,
+    is_out_of_order,
+    is_cut_off,
+    never_ends,
+    hands_over,
+    calls_inside,
+    changes_the_state,
+    aborts_in_its_text,
+    aborts_in_its_arguments,
+    aborts_in_its_call,
+)
+
+
+async def record(agent: Agent) -> list[Event]:
+    """The events of one run of this agent, and of a button with a follow-up after it."""
+    bridge = Bridge(policy=Policy(max_depth=3, max_repeats=99))
+    bridge.add_agent("default", agent)
+    bridge.add_agent("other", says_text)
+
+    @bridge.tool
+    async def double(n: int) -> int:
+        "Twice as much."
+        return 2 * n
+
+    @bridge.tool
+    async def stop_it(run: Run) -> None:
+        "Abort the run from inside."
+        run.abort()
+
+    events: list[Event] = []
+    bridge.observe(lambda _, event: events.append(dict(event)))
+    await bridge.run("hello", thread_id="t")
+    await bridge.call_tool("t", "double", {"n": 1}, follow_up="and now?")
+    for _ in range(500):
+        if not any(look.run_id for look in bridge.threads):
+            break
+        await asyncio.sleep(0.01)
+    await bridge.close()
+    return events
+
+
+def split(events: list[Event]) -> list[list[Event]]:
+    """One stream a run; what stands between runs is no AG-UI client's business."""
+    runs: list[list[Event]] = []
+    inside = False
+    for event in events:
+        if event["type"] == "RUN_STARTED":
+            runs.append([])
+            inside = True
+        if inside:
+            runs[-1].append(event)
+        if event["type"] in ("RUN_FINISHED", "RUN_ERROR"):
+            inside = False
+    return runs
+
+
+def verdicts(streams: dict[str, list[Event]]) -> dict[str, str | None]:
+    """What the verifier says of each stream."""
+    lines = [json.dumps({"name": name, "events": events}) for name, events in streams.items()]
+    done = subprocess.run(
+        ["node", HERE / "verify.mjs"],
+        input="\n".join(lines).encode(),
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    told = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return {each["name"]: each["error"] for each in told}
+
+
+@pytest.mark.node
+def test_p6_every_recorded_run_passes_the_verifier_of_ag_ui() -> None:
+    need("@ag-ui/client")
+    streams = {}
+    for agent in SCENARIOS:
+        runs = split(asyncio.run(record(agent)))
+        assert len(runs) == 2, f"{agent.__name__} made {len(runs)} runs"
+        streams |= {f"{agent.__name__} {n}": run for n, run in enumerate(runs)}
+    told = verdicts(streams)
+    assert told.keys() == streams.keys()
+    assert {name: error for name, error in told.items() if error} == {}
+
+
+@pytest.mark.node
+def test_the_verifier_refuses_a_broken_stream() -> None:
+    need("@ag-ui/client")
+    events = split(asyncio.run(record(calls_one)))[0]
+    broken = {
+        "no end of a step": [e for e in events if e["type"] != "STEP_FINISHED"],
+        "no start of a text": [e for e in events if e["type"] != "TEXT_MESSAGE_START"],
+        "no end of a call": [e for e in events if e["type"] != "TOOL_CALL_END"],
+    }
+    assert all(verdicts(broken).values())
