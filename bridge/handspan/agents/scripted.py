@@ -6,7 +6,7 @@ It splits its text and arguments into deltas on demand, so that a test can choos
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from ag_ui.core import ToolCallArgsEvent, ToolCallEndEvent, ToolCallStartEvent
@@ -31,10 +31,16 @@ class ScriptedCall:
         self.id = call_id
 
 
-class Pause:
-    """Wait in a script: for `seconds`, or (an anyio.Event) until somebody sets it."""
+class Waitable(Protocol):
+    """An event."""
 
-    def __init__(self, until: float | anyio.Event = 0.0) -> None:
+    async def wait(self) -> Any: ...
+
+
+class Pause:
+    """Wait in a script: for seconds, or until an event (anyio's or asyncio's) is set."""
+
+    def __init__(self, until: float | Waitable = 0.0) -> None:
         self.until = until
 
 
@@ -103,10 +109,10 @@ class ScriptedAgent:
 
 
 async def _pause(pause: Pause) -> None:
-    if isinstance(pause.until, anyio.Event):
-        await pause.until.wait()
-    else:
+    if isinstance(pause.until, int | float):
         await anyio.sleep(pause.until)
+    else:
+        await pause.until.wait()
 
 
 def _split(text: str, size: int) -> list[str]:

@@ -186,6 +186,11 @@ class Call:
     homeless_until: float | None = None
     """Queued with nobody to carry it out; somebody may still come."""
     approval: "Approval | None" = None
+    """The question that is open."""
+    asked: float | None = None
+    """When a human was first asked about it."""
+    decision: tuple[Any, ...] | None = None
+    """The answer that was applied."""
     settlement: Settlement | None = None
     last: dict[str, Json] | None = None
     """The newest `handspan.call` value."""

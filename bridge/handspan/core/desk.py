@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from handspan_protocol.codec import encode
-from handspan_protocol.errors import CallCode, CallStatus, CancelReason
+from handspan_protocol.errors import CallCode, CallStatus, CancelReason, CommandCode, PeerError
 from handspan_protocol.frames import ToolCancel
 from handspan_protocol.ids import WILDCARD, CallId, MessageId, RunId, SessionId, is_id
 from handspan_protocol.limits import PROGRESS_INTERVAL_S
@@ -31,7 +31,7 @@ from .call import (
 from .dispatch import Dispatch
 from .effects import GiveValue, StopTool
 from .inputs import Answer, ApprovalGiven
-from .registry import Found, offered, resolve, unknown_tool
+from .registry import Found, is_withheld, offered, resolve, unknown_tool
 from .reports import tell, tell_progress
 from .run import Run
 from .session_inputs import CallTaken
@@ -83,8 +83,7 @@ class Desk:
             return
         found = self.find(run, call.name)
         if found is None:
-            known = self.offered(run)
-            self.refuse(call, CallCode.UNKNOWN_TOOL, unknown_tool(call.name, known))
+            self._refuse_name(run, call)
             return
         args = _read(call, found.spec)
         if isinstance(args, BadArguments):
@@ -97,6 +96,13 @@ class Desk:
             self.approvals.ask(call, CallEvent.ASKED, None)
         else:
             call.move(CallEvent.READY)
+
+    def _refuse_name(self, run: Run, call: Call) -> None:
+        if is_withheld(call.name, self._space.serving(run.starter), self._space.server):
+            self.refuse(call, CallCode.UNAVAILABLE, "this tool is not available now")
+        else:
+            known = self.offered(run)
+            self.refuse(call, CallCode.UNKNOWN_TOOL, unknown_tool(call.name, known))
 
     def offered(self, run: Run) -> tuple[ToolSpec, ...]:
         """What the run's agent is shown now."""
@@ -159,26 +165,35 @@ class Desk:
     # ---- approval ----------------------------------------------------------------------------
 
     def approve(self, call: Call, given: ApprovalGiven) -> CallStatus:
-        """`approval.answer` to the open question."""
+        """`approval.answer` to the open question; the first answer decides.
+
+        Raises:
+            PeerError: `unknown_call`: nobody was asked about it.
+        """
+        if call.asked is None:
+            raise PeerError(CommandCode.UNKNOWN_CALL, "nobody was asked about this call")
+        said = (given.digest, given.approved, given.reason, given.args, given.remember)
         if call.approval is None or given.digest != call.approval.digest:
-            return CallStatus.LATE
+            return CallStatus.DUPLICATE if said == call.decision else CallStatus.LATE
+        call.approval, call.decision = None, said
+        self._decide(call, given)
+        return CallStatus.APPLIED
+
+    def _decide(self, call: Call, given: ApprovalGiven) -> None:
+        assert call.spec is not None  # resolved before anybody was asked
         if not given.approved:
             message = given.reason or "the user said no"
-            call.approval = None
             self.settle(call, refusal(CallEvent.DENIED, CallCode.DENIED, message))
-            return CallStatus.APPLIED
-        if given.args is not None and call.spec is not None:
+            return
+        if given.args is not None:
             args = fit(call.name, dict(given.args), call.spec)
             if isinstance(args, BadArguments):
-                call.approval = None
                 self.refuse(call, CallCode.INVALID_ARGUMENTS, args.message)
-                return CallStatus.APPLIED
+                return
             call.args = args
-        if given.remember and call.spec is not None:
+        if given.remember:
             self.approvals.remember(call.spec)
-        call.approval = None
         call.move(CallEvent.APPROVED)
-        return CallStatus.APPLIED
 
     def ask_again(self, session: SessionId) -> None:
         """Send every open question to a page that has just come."""
@@ -300,6 +315,8 @@ def _code_of(answer: Answer) -> CallCode | None:
     """
     if not answer.failed:
         return None
+    if answer.code is not None:
+        return answer.code
     if answer.error_code in (CallCode.UNAVAILABLE, CallCode.RESULT_TOO_LARGE):
         return CallCode(answer.error_code)
     return CallCode.HANDLER_ERROR

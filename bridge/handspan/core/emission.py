@@ -196,13 +196,14 @@ class Emission(Sequence):
         self._sink.emit({**_clean(event), "entityId": ours})
 
     def _take_activity(self, event: Mapping[str, Json]) -> None:
-        _text_of(event, "messageId")
+        message = _text_of(event, "messageId")
+        if self._sink.role_of(message) not in (None, "activity"):
+            raise Misplaced(f"{event.get('type')} for {message}, which is no activity")
         self._sink.emit(_clean(event))
 
     def _take_custom(self, event: Mapping[str, Json]) -> None:
-        if _text_of(event, "name").startswith("handspan."):
-            raise Misplaced("CUSTOM names that begin with handspan. are the bridge's own")
-        self._sink.emit(_clean(event))
+        if not _text_of(event, "name").startswith("handspan."):
+            self._sink.emit(_clean(event))
 
     def _take_state(self, event: Mapping[str, Json]) -> None:
         self._sink.state_given(_clean(event))

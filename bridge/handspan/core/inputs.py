@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from handspan_protocol.errors import CallCode
 from handspan_protocol.frames import (
     ContextItem,
     JournalEntry,
@@ -128,6 +129,8 @@ class Answer:
     error_code: str | None = None
     """`handler_error`, `unavailable`, `result_too_large`, or the page's own code."""
     error_message: str | None = None
+    code: CallCode | None = None
+    """The call's code, where the failure is not the handler's own (a server tool's bad result)."""
 
     @property
     def failed(self) -> bool:

@@ -65,6 +65,12 @@ def offered(
     return tuple(seen.values())
 
 
+def is_withheld(name: str, pages: Iterable[PageView], server: Mapping[str, ToolSpec]) -> bool:
+    """Whether somebody has a tool of this name, but does not offer it now."""
+    holders = (server, *(page.tools for page in pages))
+    return any(name in tools and not tools[name].tool.available for tools in holders)
+
+
 def rank(starter: SessionId | None, pages: Iterable[PageView]) -> list[PageView]:
     """The starting page first, then attached ones, then by when they were last visible."""
     return sorted(

@@ -110,11 +110,15 @@ class Run:
         self.fingerprint = mark
 
     def facts(self, stop_condition: bool | None) -> StepFacts:
-        """What the follow-up table is asked about."""
+        """What the follow-up table is asked about.
+
+        A call whose value was given to waiting code inside the step wants no follow-up: its agent
+        has a loop of its own and has already gone on.
+        """
         follow_up = self.request.follow_up if isinstance(self.request, InvokeRequested) else False
         return StepFacts(
             depth=self.depth,
-            calls=tuple(_facts(call) for call in self.step.calls),
+            calls=tuple(_facts(call) for call in self.step.calls if call.ticket is None),
             finish_reason=self.step.finish_reason,
             invoked=self.invoked,
             invoke_follow_up=follow_up is not False,

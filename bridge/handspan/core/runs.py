@@ -239,7 +239,8 @@ class Runs:
 
     def stops_judged(self, event: i.StopsJudged) -> None:
         run = self.run
-        if run is not None and run.id == event.run_id and run.depth == event.depth:
+        asked = run is not None and run.judging and run.id == event.run_id
+        if run is not None and asked and run.depth == event.depth:
             self._follow_up(run, event.stop)
 
     # ---- going on ----------------------------------------------------------------------------

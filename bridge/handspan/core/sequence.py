@@ -27,6 +27,9 @@ class Sink(Protocol):
     def message_taken(self, message_id: str) -> bool:
         """Whether a message of the thread has this id."""
 
+    def role_of(self, message_id: str) -> str | None:
+        """The role of the thread's message of this id, if there is one."""
+
     def call_started(self, wish: str | None, name: str, message_id: MessageId) -> CallId:
         """Announce a call; returns the id it gets."""
 

@@ -45,6 +45,9 @@ class StepSink:
     def message_taken(self, message_id: str) -> bool:
         return self._space.transcript.has(message_id)
 
+    def role_of(self, message_id: str) -> str | None:
+        return self._space.transcript.role_of(message_id)
+
     def call_started(self, wish: str | None, name: str, message_id: MessageId) -> CallId:
         return self._desk.announce(self._run, wish, name, message_id).id
 

@@ -189,7 +189,7 @@ class Thread:
 
     def _let_go(self, session: SessionId) -> None:
         """Forget a page that neither reads, nor started the run, nor holds a call of it."""
-        holds = any(call.holder == session for call in self.desk.open_calls.values())
+        holds = any(c.holder == session and c.out for c in self.desk.open_calls.values())
         started = self.run is not None and self.run.starter == session
         if session not in self.space.readers and not holds and not started:
             self.space.pages.pop(session, None)

@@ -48,6 +48,11 @@ class Transcript:
     def has(self, message_id: str) -> bool:
         return message_id in self._by_id
 
+    def role_of(self, message_id: str) -> str | None:
+        """The role of the message of this id; None: there is none."""
+        message = self._by_id.get(message_id)
+        return None if message is None else str(message["role"])
+
     def has_call(self, call_id: str) -> bool:
         return call_id in self._call_home
 

@@ -43,7 +43,8 @@ class Crew:
             return
         self._leaving.add(task)
         task.cancel()
-        self._clock.call_at(self._clock.now() + self._grace, lambda: _cancel_again(task))
+        again = self._clock.call_at(self._clock.now() + self._grace, lambda: _cancel_again(task))
+        task.add_done_callback(lambda _: again.cancel())
 
     async def close(self) -> None:
         """Call everybody off and wait for at most the grace."""

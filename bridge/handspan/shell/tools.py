@@ -27,7 +27,7 @@ from .steps import is_async
 from .values import ToolError
 
 Json = Any
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+_ANY: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
 _LOG = logging.getLogger("handspan.tool")
 
 
@@ -111,7 +111,10 @@ def _model_of(function: Callable[..., Any]) -> tuple[str | None, type[BaseModel]
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[name] = (hints.get(name, Any), default)
-    model = create_model("Arguments", __config__=ConfigDict(extra="ignore"), **fields)
+    try:
+        model = create_model("Arguments", __config__=ConfigDict(extra="ignore"), **fields)
+    except Exception as problem:
+        raise UsageError(f"no arguments can be made of {function!r}: {problem}") from None
     return run_parameter, model
 
 
@@ -127,24 +130,29 @@ def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
 async def run_tool(tool: ServerTool, args: Mapping[str, Json], run: Run) -> Answer:
     """Carry it out; never raises but for cancellation."""
     try:
-        value = await _call(tool, _given(tool, args, run))
-        plain = _ANY.dump_python(value, mode="json")
-        encode(plain)
-        return Answer(value=plain)
+        return _result(await _call(tool, _given(tool, args, run)))
     except ToolError as failure:
         return _failure(failure.code or CallCode.HANDLER_ERROR.value, failure.message)
     except ValidationError as problem:
         first = problem.errors()[0]
         place = "/" + "/".join(str(part) for part in first["loc"])
         return _failure(CallCode.HANDLER_ERROR.value, f"{place}: {first['msg']}")
-    except (UsageError, PydanticSerializationError) as problem:
-        _LOG.error("tool %s returned what JSON cannot hold: %s", tool.tool.name, problem)
-        return _failure(CallCode.INVALID_RESULT.value, f"the result is no JSON: {problem}")
     except Exception:
         mark = secrets.token_hex(4)
         _LOG.exception("tool %s failed (%s)", tool.tool.name, mark)
         message = f"the tool failed ({mark} in the server's log)"
         return _failure(CallCode.HANDLER_ERROR.value, message)
+
+
+def _result(value: Any) -> Answer:
+    """The value as JSON: models, dates and the like as pydantic writes them; NaN is refused."""
+    try:
+        plain = _ANY.dump_python(value, mode="json")
+        encode(plain)
+    except (UsageError, PydanticSerializationError, ValueError, RecursionError) as problem:
+        message = page_error_message(f"the result is no JSON: {problem}")
+        return Answer(error_message=message, code=CallCode.INVALID_RESULT)
+    return Answer(value=plain)
 
 
 def _failure(code: str, message: str) -> Answer:

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import anyio
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import Server, ServerConnection, broadcast
 from websockets.asyncio.server import serve as websockets_serve
 from websockets.datastructures import Headers
@@ -36,7 +35,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request as Handshake
 from websockets.http11 import Response
 from websockets.protocol import State
-from websockets.typing import Origin, Subprotocol
+from websockets.typing import Subprotocol
 
 from handspan import ports
 from handspan.core.policy import Policy
@@ -49,7 +48,7 @@ from .origin import Door
 from .pulse import Pulse
 from .socket import Gate, Socket, one_line_logger, where
 
-__all__ = ["CLOSE_DEADLINE_S", "Dialled", "Listener", "WebsocketConnection", "dial", "serve"]
+__all__ = ["CLOSE_DEADLINE_S", "Listener", "WebsocketConnection", "serve"]
 
 CLOSE_DEADLINE_S: Final = 5.0
 """A peer answers a closing frame in a round trip; then its transport is aborted."""
@@ -397,51 +396,3 @@ def _select_subprotocol(_: object, offered: Sequence[Subprotocol]) -> Subprotoco
 def _response(answer: Answer) -> Response:
     headers = Headers([*answer.headers, ("Connection", "close")])
     return Response(answer.status.value, answer.status.phrase, headers, answer.body)
-
-
-class Dialled:
-    """A page's end of a real socket, for pages in Python."""
-
-    def __init__(self, line: ClientConnection) -> None:
-        self._line = line
-
-    def send(self, text: str) -> None:
-        """Send one text message; never waits."""
-        if self._line.state is State.OPEN:
-            self._line.protocol.send_text(text.encode("utf-8", "surrogatepass"))
-            self._line.send_data()
-
-    async def receive(self) -> str | None:
-        """The next text message; None: the socket has ended."""
-        try:
-            return str(await self._line.recv())
-        except ConnectionClosed:
-            return None
-
-    @property
-    def ended(self) -> tuple[int, str]:
-        """Close code and reason, when it has ended."""
-        return self._line.close_code or 1006, self._line.close_reason or ""
-
-    async def close(self, code: int, reason: str = "") -> None:
-        """Close in good order."""
-        await self._line.close(code, reason)
-
-    def abort(self) -> None:
-        """Drop the transport at once."""
-        self._line.transport.abort()
-
-
-async def dial(url: str, *, origin: str | None = None) -> Dialled:
-    """Open a socket as a page does. Only `handspan.testing` needs it."""
-    line = await connect(
-        url,
-        origin=None if origin is None else Origin(origin),
-        subprotocols=[_SUBPROTOCOL],
-        compression=None,
-        ping_interval=None,
-        max_size=None,
-        close_timeout=CLOSE_DEADLINE_S,
-        logger=one_line_logger("handspan.websockets"),
-    )
-    return Dialled(line)
