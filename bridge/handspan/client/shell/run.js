@@ -1,0 +1,72 @@
+/**
+ * One run as the program that started it holds it: its events, its end, its stop button. The handle is
+ * the thread's side of it and never reaches the program.
+ */
+
+/** @import { AgUiEvent, HandspanError, Json } from "../core/protocol.js" */
+
+/**
+ * @typedef {object} RunEnd
+ * @property {string} reason  "completed", "aborted", ... (protocol 1), or "lost": the server no longer
+ *   knows it
+ * @property {number} depth
+ * @property {Json} [output]
+ *
+ * @typedef {object} RunExtras
+ * @property {string} id  chosen here, known at once
+ * @property {Promise<RunEnd>} finished  rejects with a `code` when the run failed, or was refused; nobody
+ *   has to look
+ * @property {() => Promise<boolean>} abort  false: it was over
+ *
+ * @typedef {AsyncIterable<AgUiEvent> & RunExtras} Run  its events, for any number of readers, each from
+ *   the start. A reader ends as `finished` does.
+ *
+ * @typedef {object} RunHandle
+ * @property {Run} run
+ * @property {boolean} [accepted]  its command was answered
+ * @property {string} [queuedBy]  it waits for another run: the session that asked
+ * @property {(event: AgUiEvent) => void} push
+ * @property {(end: RunEnd | HandspanError) => void} end
+ */
+
+/**
+ * @param {string} id
+ * @param {() => Promise<boolean>} abort
+ * @returns {RunHandle}
+ */
+export function makeRun(id, abort) {
+  /** @type {AgUiEvent[]} */
+  const events = [];
+  /** Readers who have read everything. @type {((_?: unknown) => void)[]} */
+  const waiting = [];
+  let over = false;
+  /** @type {(end: RunEnd) => void} */
+  let resolve;
+  /** @type {(error: HandspanError) => void} */
+  let reject;
+  /** @type {Promise<RunEnd>} */
+  const finished = new Promise((yes, no) => ([resolve, reject] = [yes, no]));
+  finished.catch(() => {});
+
+  const wake = () => waiting.splice(0).forEach((go) => go());
+  async function* read() {
+    for (let at = 0; ; ) {
+      if (at < events.length) yield events[at++];
+      else if (over) return void (await finished);
+      else await new Promise((go) => waiting.push(go));
+    }
+  }
+  return {
+    run: { id, finished, abort, [Symbol.asyncIterator]: read },
+    push(event) {
+      events.push(event);
+      wake();
+    },
+    end(end) {
+      over = true;
+      if (end instanceof Error) reject(end);
+      else resolve(end);
+      wake();
+    },
+  };
+}
