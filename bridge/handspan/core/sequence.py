@@ -104,7 +104,8 @@ class Sequence:
     # ---- parts -------------------------------------------------------------------------------
 
     def _fresh_message(self, wish: str | None) -> MessageId:
-        good = wish is not None and 0 < len(wish) <= 128 and not self._sink.message_taken(wish)
+        used = wish in self._aliases or (wish is not None and self._sink.message_taken(wish))
+        good = wish is not None and 0 < len(wish) <= 128 and not used
         message = MessageId(wish if good and wish is not None else self._sink.new_id("m"))
         if wish is not None:
             self._aliases[wish] = message
