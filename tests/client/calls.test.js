@@ -326,7 +326,7 @@ const THROWN = [
   ["a number", 7, { message: "7" }],
   ["an object", {}, { message: "[object Object]" }],
   ["a symbol", Symbol("s"), { message: "Symbol(s)" }],
-  ["what throws when it is read", { get message() { throw 1; } }, { message: "[unreadable]" }],
+  ["what throws when it is read", { get message() { throw 1; } }, { message: "[error]" }],
   ["half a surrogate pair", new Error("a\ud800"), { message: "a\ufffd" }],
   ["a long text", new Error("x".repeat(5000)), { message: "x".repeat(2000) }],
 ];

@@ -17,7 +17,7 @@ const modules = ["handspan.js", ...["core", "shell"].flatMap((room) => readdirSy
 const source = (module) => readFileSync(client + module, "utf8");
 
 /** Minified and gzipped, as it would be delivered. *Source:* the owner's budget of 8 kB. */
-const BUDGET_BYTES = 8 * 1024;
+const BUDGET_BYTES = 8000;
 
 test("the library is at most 8 kB, minified and gzipped", { skip: missing("esbuild") }, (t) => {
   const options = ["--bundle", "--minify", "--format=esm"];

@@ -161,7 +161,7 @@ test("P14: a context that throws is marked, one that is too large is reported, a
   bridge.context("bad", "throws", () => { throw new Error("no cart"); });
   bridge.context("good", "fine", 1);
   await rest();
-  assert.deepEqual(server.frames[0].context.map(({ value }) => value), ["[unreadable]", 1]);
+  assert.deepEqual(server.frames[0].context.map(({ value }) => value), ["[error]", 1]);
   bridge.context("big", "too large", "x".repeat(200));
   bridge.run("hi");
   await rest();

@@ -67,7 +67,7 @@ def _thread_close(session: "Session", frame: f.ThreadClose) -> None:
 def _run_start(session: "Session", frame: f.RunStart) -> None:
     message = None if frame.message is None else read_user_message(frame.message)
     _check_may_run(session, frame.thread_id, frame.if_busy)
-    session.open_unless(frame.thread_id)
+    _open_unless(session, frame.thread_id)
     request = i.RunRequested(
         asker=Asker(session.id, frame.id),
         run_id=frame.run_id,
@@ -84,7 +84,7 @@ def _run_start(session: "Session", frame: f.RunStart) -> None:
 
 def _tool_invoke(session: "Session", frame: f.ToolInvoke) -> None:
     _check_may_run(session, frame.thread_id, frame.if_busy)
-    session.open_unless(frame.thread_id)
+    _open_unless(session, frame.thread_id)
     request = i.InvokeRequested(
         asker=Asker(session.id, frame.id),
         run_id=frame.run_id,
@@ -107,6 +107,11 @@ def _check_may_run(session: "Session", thread_id: ThreadId, if_busy: str | None)
         raise PeerError(CommandCode.BUSY, "too many runs of this page are waiting")
 
 
+def _open_unless(session: "Session", thread_id: ThreadId) -> None:
+    if thread_id not in session.open:
+        session.open_thread(thread_id, None, None)
+
+
 def _run_abort(session: "Session", frame: f.RunAbort) -> None:
     asker = Asker(session.id, frame.id)
     if frame.thread_id is not None:
@@ -124,8 +129,7 @@ def _tool_started(session: "Session", frame: f.ToolStarted) -> None:
 
 
 def _tool_result(session: "Session", frame: f.ToolResult) -> None:
-    if frame.context is not None:
-        session.context.replace(frame.context)
+    if frame.context is not None and session.take_context(frame.context):
         session.tell_threads()
     asker = Asker(session.id, frame.id)
     message = i.ResultGiven(asker, frame.call_id, frame.attempt, answer_of(frame))

@@ -128,16 +128,18 @@ class Session:
             verdict = self.tools.replace(hello.tools)
         wishes, refused = self._sort_wishes(event)
         self._welcome(event, resumed, verdict, [*wishes.values()], refused)
-        self._take_context(hello.context)
+        if hello.context is not None:
+            self.take_context(hello.context)
         self._reopen(wishes, hello.calls or (), before)
 
-    def _take_context(self, items: tuple[f.ContextItem, ...] | None) -> None:
-        if items is None:
-            return
+    def take_context(self, items: tuple[f.ContextItem, ...]) -> bool:
+        """Context that came along with something else; too much of it costs only itself."""
         try:
             self.context.replace(items)
         except PeerError as problem:
             self._send(f.Error(code=problem.code, message=problem.message, retryable=False))
+            return False
+        return True
 
     def _sort_wishes(
         self, event: s.Greeted
@@ -366,10 +368,6 @@ class Session:
     def check_room(self, thread_id: ThreadId) -> None:
         if thread_id not in self.open and len(self.open) >= self.policy.open_threads:
             raise PeerError(CommandCode.LIMIT, f"over {self.policy.open_threads} open threads")
-
-    def open_unless(self, thread_id: ThreadId) -> None:
-        if thread_id not in self.open:
-            self.open_thread(thread_id, None, None)
 
     def open_thread(self, thread_id: ThreadId, epoch: str | None, offset: int | None) -> None:
         self.open[thread_id] = None

@@ -50,7 +50,7 @@ class ToolSet:
                 rejected.append(
                     RejectedTool(name=spec.name, code=spec.code.value, message=spec.message)
                 )
-                if spec.name not in accepted:
+                if spec.name not in accepted and spec.code is not ToolCode.BAD_NAME:
                     tools.pop(spec.name, None)
             else:
                 tools[spec.name] = spec

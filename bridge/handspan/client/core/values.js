@@ -71,7 +71,7 @@ export function read(get) {
     return typeof value?.toJSON === "function" ? value.toJSON() : value;
   } catch (error) {
     if (error === TOO_LONG) throw error;
-    return "[unreadable]";
+    return "[error]";
   }
 }
 
@@ -83,16 +83,13 @@ export function read(get) {
 function plainOf(value, left) {
   const tag = Object.prototype.toString.call(value).slice(8, -1);
   if (/Array$/.test(tag)) return list(value, left); // of any type
-  if (/^(DataView|ArrayBuffer)$/.test(tag)) return list(bytes(value), left);
+  if (tag === "ArrayBuffer") return list(new Uint8Array(value), left);
   if (tag === "Map") return map(value);
   if (tag === "Set") return [...value];
   if (typeof value.nodeName === "string") return describe(value);
   const isError = /^(Error|DOMException)$/.test(tag);
   return object(isError ? ["name", "message"] : Object.keys(value), (key) => value[key]);
 }
-
-/** @param {any} view  or a buffer */
-const bytes = (view) => new Uint8Array(view.buffer ?? view, view.byteOffset, view.byteLength);
 
 /**
  * @param {any} items

@@ -78,7 +78,7 @@ export function makeCalls(host) {
     if (tool && !tool.readOnly && !tool.idempotent && !(await mayStart(call))) return undefined;
     const { handler } = find() ?? {};
     if (signal.aborted) return undefined;
-    if (!handler) return failure({ code: "unavailable", message: `no tool ${call.name} now` });
+    if (!handler) return failure({ code: "unavailable", message: "no tool" });
     journal = move(journal, call.callId);
     return outcome(() => handler(call.args, about(call, signal)));
   }
