@@ -56,6 +56,11 @@ def lacking(need: str) -> str | None:
     return None if FULL_FORM else "full form only: make long"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: playwright's sync API keeps a loop running, in which no other may run."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for need in ("browser", "node", "long"):
         if item.get_closest_marker(need) is not None and (reason := lacking(need)):
