@@ -13,9 +13,10 @@ import os
 import signal
 import ssl
 import sys
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from rich.console import Console
@@ -24,7 +25,7 @@ from rich.logging import RichHandler
 import handspan
 from handspan.server import Address, Bridge
 from handspan.shell.jsonlog import JsonLines
-from handspan.shell.reload import watch
+from handspan.shell.reload import CHILD, watch
 from handspan_protocol.errors import HandspanError
 from handspan_protocol.generate import schema_texts
 
@@ -35,6 +36,10 @@ app = typer.Typer(
     help="Gives an AI agent hands in a web page.",
 )
 _console = Console(stderr=True, highlight=False)
+_LOG = logging.getLogger("handspan.cli")
+
+LEAVE_S: Final = 2.0
+"""What a tool's thread that cannot be stopped gets after the bridge is closed."""
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
@@ -82,7 +87,7 @@ def serve(  # noqa: PLR0917 (typer reads its options off the signature)
 ) -> None:
     """Serve the Bridge of a Python module."""
     _set_up_logs(log_json)
-    if reload and os.environ.get("HANDSPAN_CHILD") is None:
+    if reload and os.environ.pop(CHILD, None) is None:
         raise typer.Exit(watch(Path.cwd()))
     bridge = _load(target)
     bridge.allow_origins(origin or ())
@@ -94,7 +99,8 @@ def serve(  # noqa: PLR0917 (typer reads its options off the signature)
             insecure=insecure,
             allow_hosts=allow_host or (),
             metrics_open=metrics,
-        )
+        ),
+        host,
     )
 
 
@@ -106,7 +112,7 @@ def demo(host: Host = "127.0.0.1", port: Port = 8765, log_json: JsonLog = False)
     _set_up_logs(log_json)
     page = _demo_page()
     bridge = Bridge(agents={"default": DemoAgent()})
-    _run(lambda: _serve(bridge, host, port, static=page))
+    _run(lambda: _serve(bridge, host, port, static=page), host)
 
 
 @app.command()
@@ -127,7 +133,8 @@ def _misused(problem: Exception) -> int:
     if said is None:
         raise problem
     one_line = " ".join(str(said()).split())
-    _console.print(f"handspan: {one_line}", markup=False, soft_wrap=True)
+    if one_line:  # none: the help was printed instead
+        _console.print(f"handspan: {one_line}", markup=False, soft_wrap=True)
     return 2
 
 
@@ -145,7 +152,7 @@ def _load(target: str) -> Bridge:
         found: Any = importlib.import_module(module_name)
         for name in attribute.split("."):
             found = getattr(found, name)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         said = str(problem).strip().splitlines() or [""]
         _fail(f"{target} cannot be loaded: {type(problem).__name__}: {said[0]}")
     if not isinstance(found, Bridge):
@@ -167,35 +174,49 @@ async def _serve(bridge: Bridge, host: str, port: int, **options: Any) -> None:
     async with bridge.running(host, port, **options) as address:
         _banner(address)
         stop = asyncio.Event()
-        impatient = asyncio.Event()
 
-        def signalled() -> None:
-            (impatient if stop.is_set() else stop).set()
+        def signalled(number: int) -> None:
+            if stop.is_set():
+                os._exit(128 + number)  # at once: nothing is waited for, not even a tool's thread
+            stop.set()
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):  # Windows
-                loop.add_signal_handler(number, signalled)
+                loop.add_signal_handler(number, signalled, number)
         await stop.wait()
-        logging.getLogger("handspan.cli").info("draining; again to leave at once")
-        tasks = [asyncio.ensure_future(w) for w in (bridge.drain(), impatient.wait())]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
+        _LOG.info("draining; again to leave at once")
+        await bridge.drain()
+    _leave_soon()
+
+
+def _leave_soon() -> None:
+    """Python waits for every thread before it ends, and a tool's may never do: bound that."""
+
+    def leave() -> None:
+        _LOG.warning("a thread of a tool does not end; leaving without it")
+        os._exit(0)
+
+    watchdog = threading.Timer(LEAVE_S, leave)
+    watchdog.daemon = True
+    watchdog.start()
 
 
 def _banner(address: Address) -> None:
+    if any(isinstance(each.formatter, JsonLines) for each in logging.getLogger().handlers):
+        _LOG.info("serving", extra={"version": handspan.__version__, "address": str(address)})
+        return
     _console.print(f"Handspan {handspan.__version__} on [bold]{address}[/bold]  (Ctrl-C to stop)")
 
 
-def _run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def _run(work: Callable[[], Coroutine[Any, Any, None]], host: str) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(work())
     except (HandspanError, ssl.SSLError) as problem:
         _fail(str(problem))
     except OSError as problem:
-        _fail(f"cannot listen: {problem.strerror or problem}", 1)
+        _fail(f"cannot listen on {host}: {problem.strerror or problem}", 1)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
@@ -215,8 +236,11 @@ def _set_up_logs(as_json: bool) -> None:
     if as_json:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonLines())
-    else:
+    elif _console.is_terminal:
         handler = RichHandler(console=_console, show_path=False, markup=False)
         handler.setFormatter(logging.Formatter("%(name)s: %(message)s", datefmt="[%X]"))
+    else:  # rich would break lines where no screen ends
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("websockets").setLevel(logging.WARNING)

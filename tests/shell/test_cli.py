@@ -5,11 +5,14 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
@@ -50,6 +53,8 @@ def test_the_version_is_printed() -> None:
         (("serve", "app:bridge", "--host", "0.0.0.0"), "--insecure"),
         (("serve", "app:bridge", "--origin", "*"), "origin"),
         (("serve",), "APP:BRIDGE"),
+        (("serve", "leaver:bridge"), "SystemExit"),
+        (("serve", "broken:bridge", "--reload"), "ZeroDivisionError"),
         (("dance",), "dance"),
     ],
 )
@@ -58,12 +63,27 @@ def test_what_is_wrong_is_one_line_and_status_2(
 ) -> None:
     (tmp_path / "app.py").write_text("from handspan import Bridge\nbridge = Bridge()\nnumber = 1\n")
     (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "leaver.py").write_text("raise SystemExit(0)\n")
     done = command(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     assert len(lines) == 1, done.stderr
     assert why.lower() in lines[0].lower()
     assert "Traceback" not in done.stderr
+
+
+def test_without_a_command_there_is_help_and_nothing_else() -> None:
+    done = command()
+    assert "Usage" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = command("demo", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "in use" in done.stderr
 
 
 def test_the_schema_is_json() -> None:
@@ -84,21 +104,40 @@ class Server:
         )
         assert self.process.stderr is not None
         self.address = ""
-        for line in self.process.stderr:
-            found = re.search(r"http://\S+:\d+", line)
-            if found:
-                self.address = found.group()
-                break
+        self.lines: list[str] = []
+        """What it has said, as far as it was read."""
+        self.await_banner()
 
     def __enter__(self) -> "Server":
-        assert self.address, "no banner"
+        assert self.address, f"no banner: {self.lines}"
         return self
+
+    def await_banner(self) -> None:
+        """Read on until it tells an address."""
+        self.await_line(r"http://\S+:\d+")
+        found = re.search(r"http://\S+:\d+", self.lines[-1] if self.lines else "")
+        self.address = found.group() if found else ""
+
+    def await_line(self, pattern: str) -> None:
+        """Read on until a line has this, or its end."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if re.search(pattern, line):
+                return
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait(WAIT_S)
         assert self.process.stderr is not None
         self.process.stderr.close()
+
+    def ended(self) -> int:
+        """Its exit status; what it still had to say is read."""
+        assert self.process.stderr is not None
+        status = self.process.wait(WAIT_S)
+        self.lines += self.process.stderr.readlines()
+        return status
 
     def get(self, path: str) -> int:
         with urllib.request.urlopen(self.address + path, timeout=WAIT_S) as answer:
@@ -119,45 +158,104 @@ def test_the_demo_serves_its_page_and_ends_on_a_signal() -> None:
 
 
 APP = """
-import asyncio
-from handspan import Bridge
+import asyncio, threading
+from handspan import Bridge, Policy
 
-bridge = Bridge()
+bridge = Bridge(policy=Policy(drain_grace=2))
 
 @bridge.agent
 async def slow(run):
     yield "first "
     await asyncio.sleep(0.5)
     yield "last"
+
+@bridge.agent("stuck")
+async def stuck(run):
+    yield "first "
+    await asyncio.sleep(3600)
+
+@bridge.agent("deaf")
+def deaf(run):
+    yield "first "
+    threading.Event().wait()
 """
+
+
+async def run_and_signal(
+    server: Server, agent: str, *signals: int, then: dict[str, Any] | None = None
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Start a run, signal the server when its first text came; the frames and the close code."""
+    frames: list[dict[str, Any]] = []
+    async with asyncio.timeout(WAIT_S), connect(server.address.replace("http", "ws")) as page:
+        start = {"type": "run.start", "id": "1", "threadId": "t", "agent": agent, "message": "hi"}
+        for frame in ({"type": "hello", "protocol": 1, "documentId": "d"}, start):
+            await page.send(json.dumps(frame))
+        with suppress(ConnectionClosed):
+            while True:
+                text = str(await page.recv())
+                frames.append(json.loads(text))
+                if "first " not in text:
+                    continue
+                for number in signals:
+                    server.process.send_signal(number)
+                    await asyncio.to_thread(server.await_line, "draining")
+                if then is not None:
+                    await page.send(json.dumps(then))
+        return frames, page.close_code
 
 
 async def test_sigterm_in_a_run_lets_it_finish_and_says_goodbye(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
+    another = {"type": "run.start", "id": "2", "threadId": "u", "message": "more"}
     with Server("serve", "app:bridge", "--log-json", cwd=tmp_path) as server:
-        async with asyncio.timeout(WAIT_S):
-            async with connect(server.address.replace("http", "ws")) as page:
-                hello = {"type": "hello", "protocol": 1, "documentId": "d"}
-                start = {"type": "run.start", "id": "1", "threadId": "t", "message": "hi"}
-                await page.send(json.dumps(hello))
-                await page.send(json.dumps(start))
-                frames = []
-                signalled = False
-                with pytest.raises(ConnectionClosed) as closed:  # noqa: PT012
-                    while True:
-                        text = str(await page.recv())
-                        frames.append(json.loads(text))
-                        if not signalled and "first " in text:
-                            server.process.send_signal(signal.SIGTERM)
-                            signalled = True
-                            await page.send(json.dumps({**start, "id": "2", "threadId": "u"}))
-                assert closed.value.rcvd is not None
-                assert closed.value.rcvd.code == 1012
-        assert server.process.wait(WAIT_S) == 0
+        frames, code = await run_and_signal(server, "default", signal.SIGTERM, then=another)
+        assert server.ended() == 0
     told = json.dumps(frames)
     assert '"last"' in told
     assert '"completed"' in told
-    assert frames[-1]["type"] == "goaway"
+    replies = {f["id"]: f for f in frames if f["type"] == "reply"}
+    assert replies["2"]["error"]["code"] == "draining"
+    assert (frames[-1]["type"], code) == ("goaway", 1012)
+    for line in server.lines:
+        assert {"time", "level", "room", "message"} <= json.loads(line).keys(), line
+
+
+@pytest.mark.parametrize("agent", ["stuck", "deaf"])
+async def test_a_second_signal_leaves_at_once(tmp_path: Path, agent: str) -> None:
+    """Whatever a task or a thread of the application is doing."""
+    (tmp_path / "app.py").write_text(APP)
+    with Server("serve", "app:bridge", cwd=tmp_path) as server:
+        _, code = await run_and_signal(server, agent, signal.SIGTERM, signal.SIGTERM)
+        assert server.process.wait(WAIT_S) == 128 + signal.SIGTERM
+    assert code == 1006
+
+
+@pytest.mark.long
+async def test_a_thread_that_never_ends_does_not_keep_the_process(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    with Server("serve", "app:bridge", cwd=tmp_path) as server:
+        frames, code = await run_and_signal(server, "deaf", signal.SIGTERM)
+        assert server.ended() == 0
+    assert (frames[-1]["type"], code) == ("goaway", 1012)
+    assert "leaving without it" in server.lines[-1]
+
+
+def test_a_change_restarts_the_server_and_a_signal_ends_both(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(APP)
+    with Server("serve", "app:bridge", "--reload", cwd=tmp_path) as server:
+        first = server.address
+        app.write_text("not python")
+        server.await_line("cannot be loaded")
+        app.write_text(APP)
+        server.await_banner()
+        assert server.get("/livez") == 200
+        second = server.address
+        server.process.send_signal(signal.SIGTERM)
+        assert server.ended() == 0
+    for address in (first, second):
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(f"{address}/livez", timeout=WAIT_S)
 
 
 def test_files_that_change_are_seen(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def _run_start(session: "Session", frame: f.RunStart) -> None:
     _check_may_run(session, frame.thread_id, frame.if_busy)
     _open_unless(session, frame.thread_id)
     request = i.RunRequested(
-        asker=Asker(session.id, frame.id),
+        asker=_asker(session, frame),
         run_id=frame.run_id,
         agent=frame.agent,
         message=message,
@@ -86,7 +86,7 @@ def _tool_invoke(session: "Session", frame: f.ToolInvoke) -> None:
     _check_may_run(session, frame.thread_id, frame.if_busy)
     _open_unless(session, frame.thread_id)
     request = i.InvokeRequested(
-        asker=Asker(session.id, frame.id),
+        asker=_asker(session, frame),
         run_id=frame.run_id,
         name=frame.name,
         raw="{}" if frame.args is None else encode(frame.args).decode(),
@@ -103,7 +103,7 @@ def _check_may_run(session: "Session", thread_id: ThreadId, if_busy: str | None)
     session.check_room(thread_id)
     if sum(session.running.values()) >= session.policy.runs_per_session:
         raise PeerError(CommandCode.BUSY, "too many runs of this page are under way")
-    if if_busy in ("queue", "replace") and session.queued >= session.policy.queued_runs:
+    if if_busy in ("queue", "replace") and session.queued.total() >= session.policy.queued_runs:
         raise PeerError(CommandCode.BUSY, "too many runs of this page are waiting")
 
 
@@ -113,7 +113,7 @@ def _open_unless(session: "Session", thread_id: ThreadId) -> None:
 
 
 def _run_abort(session: "Session", frame: f.RunAbort) -> None:
-    asker = Asker(session.id, frame.id)
+    asker = _asker(session, frame)
     if frame.thread_id is not None:
         message = i.AbortRequested(asker, frame.run_id)
         session.do(e.TellThread(session.key(frame.thread_id), message))
@@ -124,21 +124,21 @@ def _run_abort(session: "Session", frame: f.RunAbort) -> None:
 
 
 def _tool_started(session: "Session", frame: f.ToolStarted) -> None:
-    message = i.LeaveAsked(Asker(session.id, frame.id), frame.call_id, frame.attempt)
-    session.do(e.TellCall(frame.call_id, message, frame.id))
+    message = i.LeaveAsked(_asker(session, frame), frame.call_id, frame.attempt)
+    session.do(e.TellCall(frame.call_id, message, _ticket(session, frame)))
 
 
 def _tool_result(session: "Session", frame: f.ToolResult) -> None:
     if frame.context is not None and session.take_context(frame.context):
         session.tell_threads()
-    asker = Asker(session.id, frame.id)
+    asker = _asker(session, frame)
     message = i.ResultGiven(asker, frame.call_id, frame.attempt, answer_of(frame))
-    session.do(e.TellCall(frame.call_id, message, frame.id))
+    session.do(e.TellCall(frame.call_id, message, _ticket(session, frame)))
 
 
 def _approval_answer(session: "Session", frame: f.ApprovalAnswer) -> None:
     message = i.ApprovalGiven(
-        asker=Asker(session.id, frame.id),
+        asker=_asker(session, frame),
         call_id=frame.call_id,
         digest=frame.digest,
         approved=frame.approved,
@@ -146,21 +146,30 @@ def _approval_answer(session: "Session", frame: f.ApprovalAnswer) -> None:
         args=frame.args,
         remember=frame.remember is True,
     )
-    session.do(e.TellCall(frame.call_id, message, frame.id))
+    session.do(e.TellCall(frame.call_id, message, _ticket(session, frame)))
 
 
 def _state_update(session: "Session", frame: f.StateUpdate) -> None:
     state = None if frame.state is f.ABSENT else frame.state
-    message = i.StateGiven(Asker(session.id, frame.id), frame.patch, state)
+    message = i.StateGiven(_asker(session, frame), frame.patch, state)
     session.do(e.TellThread(session.key(frame.thread_id), message))
 
 
 def _thread_list(session: "Session", frame: f.ThreadList) -> None:
-    session.do(e.ListThreads(frame.id))
+    session.do(e.ListThreads(_ticket(session, frame)))
 
 
 def _thread_delete(session: "Session", frame: f.ThreadDelete) -> None:
-    session.do(e.DeleteThread(frame.id, frame.thread_id))
+    session.do(e.DeleteThread(_ticket(session, frame), frame.thread_id))
+
+
+def _ticket(session: "Session", frame: f.Command) -> str:
+    """Names the command among those of every document that the session has had."""
+    return f"{session.document} {frame.id}"
+
+
+def _asker(session: "Session", frame: f.Command) -> Asker:
+    return Asker(session.id, _ticket(session, frame))
 
 
 def answer_of(frame: f.ToolResult) -> i.Answer:

@@ -75,3 +75,5 @@ class PageView:
     seen_at: float = 0.0
     """When it was last visible, for choosing among several."""
     visible: bool = True
+    gone: bool = False
+    """Without a socket for longer than `page_grace`; it may still come back."""

@@ -13,6 +13,7 @@ from handspan_protocol.content import canonical, digest
 from handspan_protocol.frames import ContextItem
 from handspan_protocol.ids import RunId, SessionId
 
+from .arguments import BadArguments, parse_arguments
 from .call import Call
 from .effects import CallValue
 from .emission import Emission
@@ -104,7 +105,7 @@ class Run:
         """Remember the settled step: its results, and whether it only repeats the one before."""
         self.results = tuple(call.value() for call in self.step.calls)
         self.rounds.append(self.results)
-        marks = [[c.name, canonical(c.args) if c.args else c.raw] for c in self.step.calls]
+        marks = [[c.name, _spelled(c.raw)] for c in self.step.calls]
         mark = digest(marks) if marks else ""
         self.repeats = self.repeats + 1 if mark == self.fingerprint else 1
         self.fingerprint = mark
@@ -131,6 +132,12 @@ class Run:
         """`RUN_FINISHED.result`."""
         told = {"reason": reason, "depth": self.depth}
         return told | {"output": self.output} if self.has_output else told
+
+
+def _spelled(raw: str) -> str:
+    """One text for all spellings of the same arguments; what is no object is as it was written."""
+    args = parse_arguments(raw)
+    return raw if isinstance(args, BadArguments) else canonical(args)
 
 
 def _facts(call: Call) -> CallFacts:

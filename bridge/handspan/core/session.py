@@ -9,7 +9,7 @@ A session without a socket waits: after `page_grace` its document counts as gone
 `resume_window` the session ends. *Source:* protocol.md 2 and 3, behaviour.md 5.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -63,8 +63,8 @@ class Session:
         """Threads whose stream the page reads."""
         self.held: dict[CallId, tuple[ThreadKey, int]] = {}
         """Calls it holds, each with its thread and attempt."""
-        self.running: dict[ThreadKey, int] = {}
-        self.queued = 0
+        self.running: Counter[ThreadKey] = Counter()
+        self.queued: Counter[ThreadKey] = Counter()
         self.over = False
         self.policy = policy
         self.ids = ids
@@ -189,15 +189,15 @@ class Session:
         journal: tuple[f.JournalEntry, ...],
         before: DocumentId,
     ) -> None:
-        was_open = set(self.open)
+        was_open, related = set(self.open), sorted(self._related())
         self.open = dict.fromkeys(wishes)
+        for key in related:
+            self.do(e.TellThread(key, i.PageReturned(self.view(), journal, before)))
         for wish in wishes.values():
             self.do(e.OpenStream(self.key(wish.thread_id), wish.epoch, wish.offset))
             if wish.thread_id not in was_open:
                 message = i.PageOpened(self.view())
                 self.do(e.TellThread(self.key(wish.thread_id), message, create=True))
-        for key in sorted(self._related() | {self.key(t) for t in was_open}):
-            self.do(e.TellThread(key, i.PageReturned(self.view(), journal, before)))
         for thread_id in sorted(was_open - set(wishes)):
             self.do(e.TellThread(self.key(thread_id), i.PageClosed(self.id)))
         self._cancel_unknown(journal)
@@ -291,10 +291,7 @@ class Session:
     # ---- what threads say --------------------------------------------------------------------
 
     def _answered(self, event: s.Answered) -> None:
-        if event.error is not None:
-            self._refuse(event.ticket, event.error)
-        else:
-            self.reply(event.ticket, event.result)
+        self._finish(event.ticket, event.result, event.error)
 
     def _call_offered(self, event: s.CallOffered) -> None:
         call_id, attempt = event.frame.call_id, event.frame.attempt
@@ -314,14 +311,10 @@ class Session:
                 self._taken.popitem(last=False)
         self.do(e.DropCall(event.call_id, event.cancel))
 
-    def _approval_asked(self, event: s.ApprovalAsked) -> None:
-        self._send(event.frame)
-
     def _run_counted(self, event: s.RunCounted) -> None:
-        self.queued += event.queued
-        self.running[event.key] = self.running.get(event.key, 0) + event.running
-        if self.running[event.key] <= 0:
-            del self.running[event.key]
+        self.running[event.key] += event.running
+        self.queued[event.key] += event.queued
+        self.running, self.queued = +self.running, +self.queued
 
     def _thread_gone(self, event: s.ThreadGone) -> None:
         if event.key.thread_id in self.open:
@@ -338,14 +331,21 @@ class Session:
             self.do(e.SendFrame(frame))
 
     def reply(self, command: str, result: Json) -> None:
-        reply = f.Reply(id=command, result=result)
-        if self._replies.finish(self.document, reply, len(encode(result))):
-            self._send(reply)
+        self._finish(f"{self.document} {command}", result, None)
 
     def _refuse(self, command: str, problem: PeerError) -> None:
-        error = f.WireError(code=problem.code, message=problem.message, path=problem.path)
-        reply = f.Reply(id=command, error=error)
-        if self._replies.finish(self.document, reply, len(problem.message) + 64):
+        self._finish(f"{self.document} {command}", None, problem)
+
+    def _finish(self, ticket: str, result: Json, problem: PeerError | None) -> None:
+        """Keep the reply for the document that asked; a later document has asked something else."""
+        document, _, command = ticket.partition(" ")
+        if problem is None:
+            reply, size = f.Reply(id=command, result=result), len(encode(result))
+        else:
+            error = f.WireError(code=problem.code, message=problem.message, path=problem.path)
+            reply, size = f.Reply(id=command, error=error), len(problem.message) + 64
+        kept = self._replies.finish(DocumentId(document), reply, size)
+        if kept and document == self.document:
             self._send(reply)
 
     def key(self, thread_id: ThreadId) -> ThreadKey:
@@ -354,7 +354,8 @@ class Session:
     def _related(self) -> set[ThreadKey]:
         """Threads that must hear of this page: it reads them, holds calls or started runs there."""
         held = {key for key, _ in self.held.values()}
-        return {self.key(thread_id) for thread_id in self.open} | held | set(self.running)
+        started = self.running.keys() | self.queued.keys()
+        return {self.key(thread_id) for thread_id in self.open} | held | started
 
     def tell_threads(self) -> None:
         message = i.PageChanged(self.view())
@@ -383,7 +384,7 @@ _HANDLERS: Final[Mapping[type, Callable[[Session, Any], None]]] = {
     s.Answered: Session._answered,
     s.CallOffered: Session._call_offered,
     s.CallTaken: Session._call_taken,
-    s.ApprovalAsked: Session._approval_asked,
+    s.ApprovalAsked: lambda session, event: session._send(event.frame),
     s.RunCounted: Session._run_counted,
     s.ThreadGone: Session._thread_gone,
     s.Draining: lambda session, _: setattr(session, "draining", True),

@@ -169,7 +169,7 @@ class Thread:
             del self.space.pages[event.session]
             self.space.readers.discard(event.session)
         else:
-            self.space.pages[event.session] = replace(page, tools={}, attached=False)
+            self.space.pages[event.session] = replace(page, tools={}, attached=False, gone=True)
         self.homes.gone(event.session, event.since)
         if self.run is not None:
             self.homes.settle_in(self.run)
@@ -181,16 +181,17 @@ class Thread:
             self.runs.abort(self.run)
 
     def _anybody_there(self) -> bool:
-        return any(page.attached or page.tools for page in self.space.pages.values())
+        return not all(page.gone for page in self.space.pages.values())
 
     def _let_all_go(self) -> None:
         for session in list(self.space.pages):
             self._let_go(session)
 
     def _let_go(self, session: SessionId) -> None:
-        """Forget a page that neither reads, nor started the run, nor holds a call of it."""
+        """Forget a page that neither reads, nor started a run, nor holds a call."""
         holds = any(c.holder == session and c.out for c in self.desk.open_calls.values())
         started = self.run is not None and self.run.starter == session
+        started = started or any(r.asker.session == session for r in self.runs.queue)
         if session not in self.space.readers and not holds and not started:
             self.space.pages.pop(session, None)
 

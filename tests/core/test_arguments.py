@@ -1,0 +1,125 @@
+"""The text of a call to a checked object, or to words for the model (P3)."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.core.builders import spec, takes
+
+from handspan.core.arguments import PROBLEMS_MAX, BadArguments, check_arguments, parse_arguments
+
+EMPTY = ["", " ", "\n\t ", "null", " null ", "{}", " { } "]
+OBJECTS = [
+    ('{"n":0}', {"n": 0}),
+    ('{"on":false}', {"on": False}),
+    ('{"s":""}', {"s": ""}),
+    ('{"l":[]}', {"l": []}),
+    ('{"x":null}', {"x": None}),
+    ('{"n":123456789012345678901234567890}', {"n": 123456789012345678901234567890}),
+    ('{"n":-0.1e-7}', {"n": -1e-8}),
+    ('{"a":1,"a":2}', {"a": 2}),
+    ('{"__proto__":{"x":1},"constructor":2}', {"__proto__": {"x": 1}, "constructor": 2}),
+    (r'{"s":"\ud83d\ude00 \u0000"}', {"s": "😀 \x00"}),
+    (r'{"s":"\ud83d"}', {"s": "\ufffd"}),
+    ('{"t":"[\\"a\\"]"}', {"t": '["a"]'}),
+]
+NONE = [
+    "{",
+    '{"a":1',
+    '{"a":1}{"a":2}',
+    '{"a":1} {"b":2}',
+    "[1]",
+    '"x"',
+    "5",
+    "true",
+    '"{\\"a\\":1}"',
+    '{"a":NaN}',
+    '{"a":Infinity}',
+    '{"a":1e999}',
+    "{'a':1}",
+    '{"a":1,}',
+    "undefined",
+    "```json\n{}\n```",
+    '{"a":' * 200 + "1" + "}" * 200,
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("raw", EMPTY)
+def test_p3_nothing_whitespace_and_null_are_an_empty_object(raw):
+    """C001, C002."""
+    assert parse_arguments(raw) == {}
+
+
+@pytest.mark.parametrize(("raw", "value"), OBJECTS)
+def test_p3_an_object_is_what_the_model_wrote(raw, value):
+    """C013: falsy values pass unchanged."""
+    assert parse_arguments(raw) == value
+
+
+@pytest.mark.parametrize("raw", NONE, ids=lambda raw: raw[:24])
+def test_p3_what_is_no_object_is_an_error_that_shows_what_came(raw):
+    """C003, C011; several objects in one text; NaN; too deep."""
+    bad = parse_arguments(raw)
+    assert isinstance(bad, BadArguments)
+    assert raw[:24] in bad.message
+    assert len(bad.message) < 400
+
+
+NUMBER = takes("x", x="integer", tags="array", note="string")
+UNFIT = [
+    ({}, ["x"]),
+    ({"x": "1"}, ["/x"]),
+    ({"x": 1, "tags": '["a"]'}, ["/tags"]),
+    ({"x": 1.5}, ["/x"]),
+    ({"x": None}, ["/x"]),
+    ({"x": "1", "tags": {}}, ["/x", "/tags"]),
+]
+
+
+@pytest.mark.parametrize(("value", "named"), UNFIT)
+def test_p3_what_does_not_fit_is_told_with_its_place(value, named):
+    """C010: an array written as a string is an error, not a guess."""
+    bad = check_arguments(value, spec("t", parameters=NUMBER))
+    assert isinstance(bad, BadArguments)
+    assert all(place in bad.message for place in named)
+
+
+@pytest.mark.parametrize("value", [{"x": 1}, {"x": 1.0}, {"x": 1, "note": '["a"]', "more": 1}])
+def test_p3_what_fits_is_handed_on_as_it_is(value):
+    """C010: a text that looks like JSON stays a text where a text is wanted."""
+    assert check_arguments(value, spec("t", parameters=NUMBER)) is value
+
+
+def test_p3_at_most_ten_errors_are_told():
+    kinds = {f"f{n}": "integer" for n in range(30)}
+    bad = check_arguments(dict.fromkeys(kinds, "x"), spec("t", parameters=takes(**kinds)))
+    assert isinstance(bad, BadArguments)
+    assert len(bad.problems) == PROBLEMS_MAX == 10
+    assert bad.message.count("/f") == 10
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), JSON, max_size=4)
+)
+def test_p3_every_json_object_comes_through_equal(value):
+    assert parse_arguments(json.dumps(value)) == value
+
+
+@given(st.text(max_size=40))
+def test_p3_no_text_makes_it_raise(raw):
+    assert isinstance(parse_arguments(raw), dict | BadArguments)

@@ -1,0 +1,80 @@
+"""A thread's ring: what it keeps, what it reaches, and that it equals a list that was cut."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handspan.core.log import Log
+
+
+def filled(*events, most=100, most_bytes=1_000):
+    log = Log("e1", most, most_bytes)
+    for event in events:
+        log.append(event)
+    return log
+
+
+def test_an_empty_log_is_read_to_its_end():
+    log = filled()
+    assert (log.base, log.head, log.read(0, 100), log.reaches(0)) == (0, 0, [], True)
+    assert log.read(1, 100) is None
+
+
+def test_a_reader_gets_what_fits_or_one():
+    log = filled(b"aaaa", b"bbbb", b"cccccccccc")
+    assert log.read(0, 10) == [b"aaaa", b"bbbb"]
+    assert log.read(0, 9) == [b"aaaa"]
+    assert log.read(2, 3) == [b"cccccccccc"]
+    assert log.read(3, 3) == []
+
+
+def test_what_has_left_is_out_of_reach():
+    log = filled(b"a", b"b", b"c", b"d", most=2)
+    assert (log.base, log.head) == (2, 4)
+    assert log.read(1, 100) is None
+    assert log.read(2, 100) == [b"c", b"d"]
+    assert not log.reaches(5)
+
+
+def test_p12_the_newest_event_stays_however_large_it_is():
+    log = filled(b"a", b"b" * 5_000, most_bytes=100)
+    assert log.read(log.base, 1) == [b"b" * 5_000]
+    log.append(b"c")
+    assert log.read(log.base, 100) == [b"c"]
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=40), max_size=300),
+    st.integers(1, 60),
+    st.integers(1, 600),
+    st.data(),
+)
+def test_p12_the_ring_is_the_end_of_the_list_of_all(events, most, most_bytes, data):
+    log = Log("e1", most, most_bytes)
+    every = []
+    for event in events:
+        log.append(event)
+        every.append(event)
+        kept = every[log.base :]
+        size = sum(map(len, kept))
+        assert log.head == len(every)
+        assert len(kept) == 1 or (len(kept) <= most and size <= most_bytes)
+        if log.base:
+            one_more = size + len(every[log.base - 1])
+            assert len(kept) == most or one_more > most_bytes, "it dropped more than it had to"
+    offset = data.draw(st.integers(0, len(every) + 2))
+    limit = data.draw(st.integers(1, 200))
+    read = log.read(offset, limit)
+    assert (read is not None) == log.reaches(offset) == (log.base <= offset <= len(every))
+    if read is not None:
+        assert read == every[offset : offset + len(read)]
+        rest = every[offset + len(read) :]
+        assert len(read) <= 1 or sum(len(event) + 1 for event in read) <= limit
+        assert not rest or (read and sum(len(x) + 1 for x in [*read, rest[0]]) > limit)
+
+
+def test_a_ring_that_turns_for_long_keeps_little():
+    log = Log("e1", 10, 1_000_000)
+    for n in range(10_000):
+        log.append(b"%d" % n)
+    assert log.read(9_990, 1_000) == [b"%d" % n for n in range(9_990, 10_000)]
+    assert len(log._events) < 4_000
