@@ -107,11 +107,6 @@ def test_a_step_that_handed_over_goes_on_at_the_depth(facts, verdict):
     assert should_continue(step(handed_over=True, **facts), POLICY) == verdict
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="behaviour.md 2: a step that handed over goes on at 'depth + 1 > max_depth', so the row"
-    " behind it holds too; follow_up._repeating excepts it",
-)
 def test_two_agents_that_hand_the_same_calls_to_and_fro_are_repeating():
     assert should_continue(step(handed_over=True, repeats=3), POLICY) == Stop(R.REPEATING)
 

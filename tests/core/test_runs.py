@@ -119,11 +119,6 @@ def test_the_next_step_sees_the_newest_tools_and_context(make):
     assert [item.value for item in step.context] == [2]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="behaviour.md 2: the next step never sees stale state; Space.context_of lets what"
-    " run.start brought win over what a result brought later",
-)
 def test_fresh_context_of_a_result_wins_over_what_the_run_began_with(make):
     world = make()
     tab = world.tab(tools=[tool("t")])

@@ -112,7 +112,7 @@ def _max_depth(step: StepFacts, policy: Policy) -> Verdict | None:
 
 
 def _repeating(step: StepFacts, policy: Policy) -> Verdict | None:
-    repeated = bool(step.calls) and step.repeats >= policy.max_repeats and not step.handed_over
+    repeated = bool(step.calls) and step.repeats >= policy.max_repeats
     return Stop(StopReason.REPEATING) if repeated else None
 
 

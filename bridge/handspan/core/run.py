@@ -57,6 +57,9 @@ class Run:
     agent: str
     principal: Principal
     context: tuple[ContextItem, ...] = ()
+    """What the request brought along."""
+    context_began: tuple[ContextItem, ...] = ()
+    """What the starting page said of itself when the run began."""
     forwarded_props: Json = None
     step: Step = field(default_factory=lambda: Step(depth=0))
     results: tuple[CallValue, ...] = ()

@@ -104,6 +104,7 @@ class Runs:
         if isinstance(request, i.RunRequested):
             run.agent = request.agent or "default"
             run.context, run.forwarded_props = request.context, request.forwarded_props
+            run.context_began = self.space.context_of(run.starter, (), ())
             self._announce(run, request.message, request.after)
             self._start_step(run)
         else:
@@ -133,7 +134,7 @@ class Runs:
                 depth=step.depth,
                 agent=run.agent,
                 tools=() if run.reflecting else self.desk.offered(run),
-                context=self.space.context_of(run.starter, run.context),
+                context=self.space.context_of(run.starter, run.context, run.context_began),
                 messages=self.space.transcript.view(),
                 state=self.space.transcript.state,
                 results=run.results,

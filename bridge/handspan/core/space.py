@@ -60,12 +60,19 @@ class Space:
         return [p for p in self.pages.values() if p.session in self.readers or p.session == starter]
 
     def context_of(
-        self, starter: SessionId | None, own: tuple[ContextItem, ...]
+        self,
+        starter: SessionId | None,
+        own: tuple[ContextItem, ...],
+        began: tuple[ContextItem, ...],
     ) -> tuple[ContextItem, ...]:
-        """What the starting page says of itself now, and what the run itself was given."""
+        """What the starting page says of itself now, and what the run itself was given.
+
+        The run's own wins over what the page said when the run `began`, and no longer.
+        """
         page = self.pages.get(starter) if starter is not None else None
-        items = {item.name: item for item in (*(page.context if page else ()), *own)}
-        return tuple(items.values())
+        now = page.context if page else ()
+        older, newer = (now, own) if now == began else (own, now)
+        return tuple({item.name: item for item in (*older, *newer)}.values())
 
     def emit(self, event: dict[str, Json]) -> None:
         """Take one event into the log and the messages; the only way in."""
