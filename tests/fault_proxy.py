@@ -1,4 +1,4 @@
-"""A TCP proxy that misbehaves on demand: it cuts connections, refuses new ones, stalls and delays.
+"""A TCP proxy that misbehaves on demand: it cuts connections, refuses new ones, and stalls.
 
 Runs in the loop that made it; every method but `running` returns at once.
 """
@@ -18,13 +18,11 @@ class FaultProxy:
         self.port = 0
         self.opened = 0
         """Connections that were forwarded so far."""
-        self.delay_s = 0.0
-        """What each piece of data waits before it is passed on, either way; order is kept."""
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._refusing = False
-        self._flowing = _open_gate()
-        self._stalled: list[asyncio.Event] = []
+        self._flowing = asyncio.Event()
+        self._flowing.set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["FaultProxy"]:
@@ -36,7 +34,7 @@ class FaultProxy:
         finally:
             server.close()
             self.cut()
-            self.flow()
+            self._flowing.set()
 
     def cut(self) -> None:
         """Drop every connection, both ways, without a goodbye."""
@@ -48,46 +46,31 @@ class FaultProxy:
         self._refusing = refusing
 
     def stall(self) -> None:
-        """Carry nothing more on the connections there are, and keep them open; new ones work."""
+        """Carry nothing any more, and keep every connection open."""
         self._flowing.clear()
-        self._stalled.append(self._flowing)
-        self._flowing = _open_gate()
 
     def flow(self) -> None:
-        """Carry on where it stalled; what was held comes late, not lost."""
-        while self._stalled:
-            self._stalled.pop().set()
+        """Carry on."""
+        self._flowing.set()
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refusing:
             writer.transport.abort()
             return
         self.opened += 1
-        flowing = self._flowing
         there, back = await asyncio.open_connection("127.0.0.1", self._target)
         self._writers |= {writer, back}
         try:
-            await asyncio.gather(
-                self._carry(reader, back, flowing), self._carry(there, writer, flowing)
-            )
+            await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
         finally:
             for end in (writer, back):
                 self._writers.discard(end)
                 end.transport.abort()
 
-    async def _carry(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flowing: asyncio.Event
-    ) -> None:
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
-                await asyncio.sleep(self.delay_s)
-                await flowing.wait()
+                await self._flowing.wait()
                 writer.write(data)
                 await writer.drain()
         writer.transport.abort()
-
-
-def _open_gate() -> asyncio.Event:
-    gate = asyncio.Event()
-    gate.set()
-    return gate

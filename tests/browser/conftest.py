@@ -1,8 +1,4 @@
-"""One Chromium for the browser tests of a module; a stage for each.
-
-Playwright's blocking interface keeps an event loop running in the main thread for as long as it is
-open, and no test in there can run one of its own: hence not one for the whole session.
-"""
+"""One Chromium for all browser tests; a stage for each."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,7 +12,7 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(chromium_path: str) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
