@@ -159,7 +159,7 @@ def _pointer(problem: ErrorDetails, raw: Json) -> str:
     for step in problem["loc"][1:]:
         if isinstance(here, list) and isinstance(step, int):
             here, tagged = here[step], False
-        elif not isinstance(here, dict) or not isinstance(step, str):
+        elif not isinstance(here, dict) or not isinstance(step, str) or step in _MEMBERS:
             break
         elif steps[:1] == ["content"] and here.get("type") == step and not tagged:
             tagged = True
@@ -171,6 +171,9 @@ def _pointer(problem: ErrorDetails, raw: Json) -> str:
         steps.append("type")
     return "".join(f"/{escape(step)}" for step in steps)
 
+
+_MEMBERS: Final = frozenset({"bool", "str", "int", "float", "dict[str,any]"})
+"""What pydantic calls the members of our unions of plain types; no field of a frame is so named."""
 
 _EXPECTED: Final[Mapping[str, str]] = {
     "missing": "present",

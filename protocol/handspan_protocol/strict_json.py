@@ -127,6 +127,9 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_bounded, parse_const
 # ---- value -> text ---------------------------------------------------------------------------
 
 _ATOMS: Final = frozenset({str, int, bool, type(None)})
+ORJSON_NESTING_MAX: Final = 254
+"""Levels that orjson writes; documented by it, and held to it by a test."""
+
 _HOLDERS: Final = (dict, list, tuple)
 _TO_LOOK_AT: Final = frozenset({dict, list, tuple, float})
 _ENUMS: Final = (StrEnum, IntEnum)
@@ -148,6 +151,24 @@ def encode(value: Json) -> bytes:
     except TypeError:
         return _encode_exactly(value)
     return data if _is_plain(value) else _encode_exactly(value)
+
+
+def size_within(value: Json, nesting: int = NESTING_MAX) -> int | None:
+    """Bytes of the text of a value that is known to be JSON; None: nested deeper than `nesting`.
+
+    In C for whatever orjson takes: it refuses more than ORJSON_NESTING_MAX levels, so the value is
+    put as deep as leaves it `nesting` of them. What it refuses is looked at level by level.
+
+    Raises:
+        UsageError: as `encode`.
+    """
+    wrapped, around = value, ORJSON_NESTING_MAX - nesting
+    for _ in range(around):
+        wrapped = (wrapped,)
+    try:
+        return len(orjson.dumps(wrapped)) - 2 * around
+    except TypeError:
+        return len(encode(value)) if within_nesting(value, nesting) else None
 
 
 def _is_plain(value: Json) -> bool:

@@ -513,6 +513,12 @@ class Tab:
         return self.world.sessions[self.id]
 
     @property
+    def tool_names(self) -> list[str]:
+        """What its session has registered."""
+        session = self.world.sessions.get(self.id)
+        return list(session.tools.current) if session is not None else []
+
+    @property
     def welcome(self) -> f.Welcome:
         return [x for x in self.frames if isinstance(x, f.Welcome)][-1]
 

@@ -38,7 +38,7 @@ PAGE_TOOLS = {
 NAMES = (*PAGE_TOOLS, *SERVER, "nobody_has_it")
 ARGS = ("{}", "", "null", '{"x":1}', '{ "x": 1.0 }', '{"x":"1"}', "{", "[1]", '{"x":1}{"x":2}')
 ENDS = (None, None, None, "stop", "tool_calls", "length")
-WAITS = (0.05, 1.0, 5.0, 29.0, 31.0, 61.0, 125.0, 601.0)
+WAITS = (0.05, 0.05, 1.0, 1.0, 5.0, 29.0, 31.0, 61.0, 125.0, 601.0)
 
 at = st.integers(0, 50)
 tabs = st.integers(0, 2)
@@ -46,6 +46,7 @@ threads = st.sampled_from(THREADS)
 busy = st.sampled_from(("reject", "queue", "replace"))
 toolsets = st.lists(
     st.tuples(st.sampled_from(sorted(PAGE_TOOLS)), st.sampled_from(("v1", "v1", "v2"))),
+    min_size=1,
     max_size=5,
     unique_by=lambda one: one[0],
 )
@@ -109,6 +110,20 @@ events = st.one_of(
 )
 
 
+ACTIONS: dict[str, tuple[int, str | None, dict[str, Any]]] = {}
+"""What may happen: the method; how often, where it means something, its arguments."""
+
+
+def does(weight: int, needs: str | None, **arguments: Any) -> Any:
+    """Registers an action; `needs` names what must be there (see `Machines.there_is`)."""
+
+    def register(method: Any) -> Any:
+        ACTIONS[method.__name__] = (weight, needs, arguments)
+        return method
+
+    return register
+
+
 def made(chosen: list[tuple[str, str]]) -> list[dict[str, Any]]:
     return [tool(name, **PAGE_TOOLS[name], title=version) for name, version in chosen]
 
@@ -154,18 +169,55 @@ class Machines(RuleBasedStateMachine):
             threads = (("t1",), ("t1", "t2"), ("t2",))[number]
             self.tabs.append(self.world.tab("abc"[number], threads=threads, tools=made(chosen)))
 
+    @rule(data=st.data())
+    def something_happens(self, data):
+        """One rule, so that each step does something and every action has its share."""
+        there = self.there_is()
+        possible = [
+            name
+            for name, (weight, needs, _) in ACTIONS.items()
+            for _ in range(weight)
+            if needs is None or there[needs]
+        ]
+        name = data.draw(st.sampled_from(possible), label="what happens")
+        _, needs, arguments = ACTIONS[name]
+        narrowed = {}
+        if needs in ("speaking", "running"):
+            narrowed["thread"] = st.sampled_from(there[needs])
+        elif needs in ("page", "out", "offered", "asked"):
+            narrowed["tab"] = st.sampled_from(there["out" if needs == "out" else "page"])
+        drawn = data.draw(st.fixed_dictionaries(arguments | narrowed), label=name)
+        getattr(self, name)(**drawn)
+
+    def there_is(self):
+        pages = [n for n, tab in enumerate(self.tabs) if tab.connection is not None]
+        questions = [question for tab in self.tabs for question in tab.questions]
+        running = [name for name in THREADS if self.running(name) is not None]
+        return {
+            "page": pages,
+            "out": [n for n in pages if self.own(n, 0) is not None],
+            "offered": pages and [call for tab in self.tabs for call in tab.calls],
+            "asked": pages and questions,
+            "running": running,
+            "speaking": [name for name in running if self.speaking(name) is not None],
+            "begun": [x for _, x in self.world.effects if isinstance(x, e.StartStep)],
+            "tool": [x for _, x in self.world.effects if isinstance(x, e.StartTool)],
+        }
+
     # ---- runs ----------------------------------------------------------------------------------
 
-    @rule(tab=tabs, thread=threads, if_busy=busy)
+    @does(4, "page", tab=tabs, thread=threads, if_busy=busy)
     def start(self, tab, thread, if_busy):
         if self.there(tab):
             self.tabs[tab].run("hi", thread, if_busy=if_busy)
 
-    @rule(thread=threads, if_busy=busy, agent=st.sampled_from((None, "other")))
+    @does(2, None, thread=threads, if_busy=busy, agent=st.sampled_from((None, "other")))
     def start_from_python(self, thread, if_busy, agent):
         self.world.start(thread, if_busy=if_busy, agent=agent)
 
-    @rule(
+    @does(
+        3,
+        "page",
         tab=tabs,
         thread=threads,
         name=st.sampled_from(NAMES),
@@ -177,7 +229,7 @@ class Machines(RuleBasedStateMachine):
         if self.there(tab):
             self.tabs[tab].invoke(name, args, thread, follow_up=follow_up, if_busy=if_busy)
 
-    @rule(tab=tabs, thread=threads, which=at)
+    @does(2, "page", tab=tabs, thread=threads, which=at)
     def abort(self, tab, thread, which):
         known = self.world.threads.get(self.world.key(thread))
         if known is None or not self.there(tab):
@@ -193,18 +245,29 @@ class Machines(RuleBasedStateMachine):
 
     # ---- agents --------------------------------------------------------------------------------
 
-    def speaking(self, thread):
+    def running(self, thread):
         known = self.world.threads.get(self.world.key(thread))
-        run = known.run if known is not None else None
+        return known.run if known is not None else None
+
+    def speaking(self, thread):
+        run = self.running(thread)
         return run.id if run is not None and not run.step.ended else None
 
-    @rule(thread=threads, text=st.sampled_from(("", "Hello", " world")), thought=st.booleans())
+    @does(
+        3,
+        "speaking",
+        thread=threads,
+        text=st.sampled_from(("", "Hello", " world")),
+        thought=st.booleans(),
+    )
     def say(self, thread, text, thought):
         run = self.speaking(thread)
         if run is not None:
             (self.world.think if thought else self.world.text)(run, text)
 
-    @rule(
+    @does(
+        5,
+        "speaking",
         thread=threads,
         name=st.sampled_from(NAMES),
         args=st.sampled_from(ARGS),
@@ -216,38 +279,88 @@ class Machines(RuleBasedStateMachine):
         if run is not None:
             self.world.call(run, name, args, wish=wish, ticket="waits" if waits else None)
 
-    @rule(
+    @does(
+        10,
+        "page",
         tab=tabs,
         thread=threads,
-        names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=4),
+        picks=st.lists(at, min_size=1, max_size=4),
         ends=st.booleans(),
     )
-    def a_whole_turn(self, tab, thread, names, ends):
+    def a_whole_turn(self, tab, thread, picks, ends):
         """What mostly happens: somebody asks, the model calls tools, its turn ends."""
         if self.speaking(thread) is None and self.there(tab):
             self.tabs[tab].run("hi", thread)
-        for name in names:
+        there = {name for page in self.tabs for name in page.tool_names}
+        names = [*sorted(there - {"*"}), "srv", "nobody_has_it"]
+        for pick in picks:
             run = self.speaking(thread)
             if run is not None:
-                self.world.call(run, name, '{"x":1}')
+                self.world.call(run, names[pick % len(names)], '{"x":1}')
         run = self.speaking(thread)
         if run is not None and ends:
             self.world.end(run)
 
-    @rule(thread=threads, said=st.lists(events, min_size=1, max_size=4))
+    @does(5, "out", tab=tabs, thread=threads)
+    def everything_is_answered(self, tab, thread):
+        """So that a run comes to its next depth."""
+        page = self.tabs[tab]
+        for _ in range(8):
+            run = self.world.threads.get(self.world.key(thread))
+            calls = [c for c in page.calls if (c.call_id, c.attempt) in page.journal]
+            if not calls or not self.there(tab) or run is None:
+                break
+            page.result(calls[0], "done")
+
+    @does(
+        8,
+        "out",
+        tab=tabs,
+        which=at,
+        begins=st.booleans(),
+        trouble=st.sampled_from(("lost", "kept", "anew", "away", "bye", "closed", "changed")),
+    )
+    def page_at_work_gets_into_trouble(self, tab, which, begins, trouble):
+        """A call is out, perhaps started, and then something happens to its page."""
+        page, call = self.tabs[tab], self.own(tab, which)
+        if call is None or not self.there(tab):
+            return
+        if begins:
+            page.started(call)
+        match trouble:
+            case "lost":
+                page.journal.pop((call.call_id, call.attempt), None)
+                page.back()
+            case "kept":
+                page.drop()
+                page.back()
+            case "anew":
+                told = f.JournalEntry(call_id=call.call_id, attempt=call.attempt, state="started")
+                page.reload(journal=[told][which % 2 :])
+            case "away":
+                page.drop()
+                self.world.wait(31.0)
+            case "bye":
+                self.page_says_bye_and_another_comes(tab, [("plain", "v1"), ("look", "v1")])
+            case "closed":
+                page.close(call.thread_id)
+            case "changed":
+                page.tools(*made([("picky", "v2"), ("*", "v2")]))
+
+    @does(4, "speaking", thread=threads, said=st.lists(events, min_size=1, max_size=4))
     def say_events(self, thread, said):
         for event in said:
             run = self.speaking(thread)
             if run is not None:
                 self.world.event(run, event["type"], **{k: event[k] for k in event if k != "type"})
 
-    @rule(thread=threads, reason=st.sampled_from(ENDS))
+    @does(6, "speaking", thread=threads, reason=st.sampled_from(ENDS))
     def end_step(self, thread, reason):
         run = self.speaking(thread)
         if run is not None:
             self.world.end(run, reason)
 
-    @rule(thread=threads, what=st.sampled_from(("fail", "other", "nobody")))
+    @does(2, "speaking", thread=threads, what=st.sampled_from(("fail", "other", "nobody")))
     def fail_or_hand_over(self, thread, what):
         run = self.speaking(thread)
         if run is not None and what == "fail":
@@ -255,7 +368,7 @@ class Machines(RuleBasedStateMachine):
         elif run is not None:
             self.world.hand_over(run, what)
 
-    @rule(thread=threads, which=at)
+    @does(1, "begun", thread=threads, which=at)
     def speak_too_late(self, thread, which):
         """What a step says after its end counts for nothing."""
         key = self.world.key(thread)
@@ -278,13 +391,15 @@ class Machines(RuleBasedStateMachine):
             assert self.world.tell(key, late) == []
         assert known.head == head
 
-    @rule(thread=threads, which=at)
+    @does(4, "tool", thread=threads, which=at)
     def server_tool_returns(self, thread, which):
         begun = [x for owner, x in self.world.effects if isinstance(x, e.StartTool)]
+        open_ones = {call for t in self.world.threads.values() for call in t.desk.open_calls}
+        begun = [x for x in begun if which > 40 or x.call_id in open_ones]
         if begun:
             self.world.returned(begun[which % len(begun)].call_id, {"n": which}, thread)
 
-    @rule(thread=threads, stop=st.booleans())
+    @does(3, "running", thread=threads, stop=st.booleans())
     def stop_conditions_are_judged(self, thread, stop):
         known = self.world.threads.get(self.world.key(thread))
         if known is not None and known.run is not None:
@@ -308,7 +423,7 @@ class Machines(RuleBasedStateMachine):
         ]
         return calls[which % len(calls)] if calls else None
 
-    @rule(tab=tabs, which=at, answers=st.booleans())
+    @does(10, "out", tab=tabs, which=at, answers=st.booleans())
     def page_works(self, tab, which, answers):
         call = self.own(tab, which)
         if call is None or not self.there(tab):
@@ -318,7 +433,15 @@ class Machines(RuleBasedStateMachine):
         else:
             self.tabs[tab].started(call)
 
-    @rule(tab=tabs, which=at, attempt=st.integers(1, 3), kind=at, value=st.integers(0, 1))
+    @does(
+        4,
+        "offered",
+        tab=tabs,
+        which=at,
+        attempt=st.integers(1, 3),
+        kind=at,
+        value=st.integers(0, 1),
+    )
     def anybody_answers_anything(self, tab, which, attempt, kind, value):
         call = self.offered(which)
         if call is None or not self.there(tab):
@@ -331,34 +454,42 @@ class Machines(RuleBasedStateMachine):
             case 2:
                 self.tabs[tab].error(call, attempt=attempt)
 
-    @rule(tab=tabs, which=at)
+    @does(2, "offered", tab=tabs, which=at)
     def page_tells_progress(self, tab, which):
         call = self.offered(which)
         if call is not None and self.there(tab):
             self.tabs[tab].progress(call, which)
 
-    @rule(
+    @does(
+        8,
+        "asked",
         tab=tabs,
         which=at,
         approved=st.booleans(),
-        right=st.booleans(),
+        right=st.sampled_from((True, True, True, False)),
         args=st.sampled_from((None, None, {"x": 2}, {"x": "2"})),
         remember=st.booleans(),
     )
     def human_answers(self, tab, which, approved, right, args, remember):
         questions = [question for one in self.tabs for question in one.questions]
         if questions and self.there(tab):
-            question = questions[which % len(questions)]
+            open_ones = [one for one in questions if self.is_open(one)] or questions
+            question = (questions if which > 40 else open_ones)[which % len(open_ones)]
             digest = question.digest if right else "another"
             more = {"args": args, "remember": remember, "digest": digest}
             self.tabs[tab].approve(question, approved, **more)
 
-    @rule(tab=tabs)
+    def is_open(self, question):
+        known = self.world.threads.get(self.world.key(question.thread_id))
+        call = known.desk.open_calls.get(question.call_id) if known is not None else None
+        return call is not None and call.approval is not None
+
+    @does(2, "page", tab=tabs)
     def socket_is_lost(self, tab):
         if self.there(tab):
             self.tabs[tab].drop()
 
-    @rule(tab=tabs, honest=st.booleans(), which=at)
+    @does(4, None, tab=tabs, honest=st.booleans(), which=at)
     def page_comes_back(self, tab, honest, which):
         page = self.tabs[tab]
         if not honest and page.journal:
@@ -366,7 +497,7 @@ class Machines(RuleBasedStateMachine):
             del page.journal[lost]
         page.back()
 
-    @rule(tab=tabs, done=st.booleans(), tools=st.none() | toolsets)
+    @does(2, None, tab=tabs, done=st.booleans(), tools=st.none() | toolsets)
     def page_is_loaded_anew(self, tab, done, tools):
         page = self.tabs[tab]
         kept = [
@@ -376,17 +507,17 @@ class Machines(RuleBasedStateMachine):
         ]
         page.reload(journal=kept, tools=None if tools is None else made(tools))
 
-    @rule(tab=tabs, chosen=toolsets)
+    @does(3, "page", tab=tabs, chosen=toolsets)
     def tools_change(self, tab, chosen):
         if self.there(tab):
             self.tabs[tab].tools(*made(chosen))
 
-    @rule(tab=tabs, thread=threads, closes=st.booleans())
+    @does(3, "page", tab=tabs, thread=threads, closes=st.booleans())
     def page_opens_or_closes_a_thread(self, tab, thread, closes):
         if self.there(tab):
             (self.tabs[tab].close if closes else self.tabs[tab].open)(thread)
 
-    @rule(tab=tabs, chosen=toolsets)
+    @does(1, "page", tab=tabs, chosen=toolsets)
     def page_says_bye_and_another_comes(self, tab, chosen):
         if self.there(tab):
             page = self.tabs[tab]
@@ -394,32 +525,32 @@ class Machines(RuleBasedStateMachine):
             self.world.tabs.remove(page)
             self.tabs[tab] = self.world.tab(page.name + "x", threads=("t1",), tools=made(chosen))
 
-    @rule(tab=tabs, visible=st.booleans())
+    @does(1, "page", tab=tabs, visible=st.booleans())
     def page_is_hidden_or_seen(self, tab, visible):
         if self.there(tab):
             self.tabs[tab].notice(f.Visibility(visible=visible))
 
-    @rule(tab=tabs, thread=threads, good=st.booleans())
+    @does(1, "page", tab=tabs, thread=threads, good=st.booleans())
     def page_changes_the_state(self, tab, thread, good):
         path = "/s" if good else "/not/there"
         if self.there(tab):
             patch = ({"op": "add", "path": path, "value": 1},)
             self.tabs[tab].ask(f.StateUpdate, thread_id=thread, patch=patch)
 
-    @rule(tab=tabs, thread=threads, sure=at)
+    @does(1, "page", tab=tabs, thread=threads, sure=at)
     def thread_is_deleted(self, tab, thread, sure):
         if self.there(tab) and sure == 0:
             self.tabs[tab].ask(f.ThreadDelete, thread_id=thread)
             key = self.world.key(thread)
             assert not self.world.threads.get(key) or self.world.threads[key].run is None
 
-    @rule(tab=tabs, value=st.integers(0, 9), large=st.booleans())
+    @does(1, "page", tab=tabs, value=st.integers(0, 9), large=st.booleans())
     def context_changes(self, tab, value, large):
         item = f.ContextItem(name="c", value="x" * 2_000 if large else value)
         if self.there(tab):
             self.tabs[tab].ask(f.ContextUpdate, set=(item,))
 
-    @rule(seconds=st.sampled_from(WAITS))
+    @does(4, None, seconds=st.sampled_from(WAITS))
     def time_passes(self, seconds):
         self.world.wait(seconds)
 
@@ -499,7 +630,7 @@ def replay_all(world: World) -> None:
 
 TestMachines = Machines.TestCase
 TestMachines.settings = settings(
-    max_examples=2_000 if LONG else 200,
+    max_examples=2_000 if LONG else 120,
     stateful_step_count=60 if LONG else 40,
     deadline=None,
     derandomize=not LONG,

@@ -1,7 +1,7 @@
 """Sessions, documents, sockets: who holds a call when a page comes, goes and comes back."""
 
 import pytest
-from tests.core.builders import Tab, tool
+from tests.core.builders import Tab, takes, tool
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
@@ -244,6 +244,29 @@ def test_a_result_that_the_gone_document_had_is_waited_for(make):
     assert world.results() == ["from the store"]
 
 
+@pytest.mark.parametrize("state", ["received", "started"])
+def test_p2_only_a_result_of_the_gone_document_is_waited_for(make, state):
+    """A handler of a document that is gone does not run on, whatever its journal says."""
+    _world, tab, _ = out(make)
+    call = tab.calls[0]
+    tab.reload(journal=[f.JournalEntry(call_id=call.call_id, attempt=1, state=state)])
+    assert [one.attempt for one in tab.calls] == [1, 2]
+    assert tab.result(call) == "stale"
+
+
+def test_p3_a_call_that_moves_is_checked_under_the_schema_of_its_new_tool(make):
+    world = make()
+    tab = world.tab(tools=[tool("t"), tool("u")])
+    run = tab.run()
+    world.call(run, "t")
+    world.call(run, "u", {"x": "1"})
+    world.end(run)
+    tab.tools(tool("t"), tool("u", parameters=takes("x", x="integer")))
+    tab.result(tab.call("t"))
+    assert world.outcomes() == ["ok", "invalid_arguments"]
+    assert tab.names == ["t"]
+
+
 def test_a_new_document_that_registers_other_tools_leaves_the_call_without_a_home(make):
     world, tab, _run = out(make)
     tab.reload(tools=[tool("u")])
@@ -442,7 +465,7 @@ def test_p14_a_notice_for_what_is_not_there_is_nothing(make):
     assert tab.ask(f.ThreadClose, thread_id="zz") == {}
 
 
-def test_the_related_threads_are_told_in_one_order(make):
+def test_p15_the_related_threads_are_told_in_one_order(make):
     """P15: not in the order of a set."""
     world = make()
     names = [f"t{n}" for n in range(30)]

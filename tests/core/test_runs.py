@@ -293,6 +293,37 @@ def test_p7_progress_of_a_stranger_or_of_an_old_attempt_is_nothing(make):
     assert world.thread("t1").head == head
 
 
+def test_p6_what_a_step_says_after_its_end_is_not_heard(make):
+    """Neither while its calls are open, nor when the next step speaks."""
+    world = make()
+    tab = world.tab(tools=[tool("t")])
+    run = tab.run()
+    world.call(run, "t")
+    world.end(run)
+
+    def late():
+        head = world.thread("t1").head
+        for said in (
+            i.TextSaid(run, 0, "late"),
+            i.ReasoningSaid(run, 0, "late"),
+            i.EventSaid(run, 0, {"type": "TEXT_MESSAGE_START", "messageId": "m"}),
+            i.CallSaid(run_id=run, depth=0, name="t", raw=""),
+            i.HandoffSaid(run, 0, "nobody"),
+            i.StateSaid(run, 0, None, {"late": True}),
+            i.StepEnded(run, 0, "length"),
+            i.StepFailed(run, 0, "agent_error", "late"),
+        ):
+            assert world.tell(world.key("t1"), said) == []
+        assert world.thread("t1").head == head
+
+    late()
+    tab.result(tab.call("t"))
+    assert world.depth(run) == 1
+    late()
+    world.end(run)
+    assert world.reason() == "completed"
+
+
 # ---- bad calls ----------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from ag_ui.core import ContentPart
 from pydantic import TypeAdapter
 from tests.core.builders import World, picture, spec, tool
 from tests.core.page_fold import PageFold, comparable
+from tests.core.test_machine import replay_all
 
 from handspan_protocol import frames as f
 
@@ -167,3 +168,12 @@ def test_a_state_patch_that_fails_is_told_and_changes_nothing(make, patch):
     assert tab.ask(f.StateUpdate, thread_id="t1", patch=patch) == "invalid_frame"
     assert world.events() == []
     world.end(tab.run())
+
+
+def test_p15_the_recorded_inputs_on_fresh_machines_give_equal_effects_and_bytes(make):
+    """Also done at the end of every scenario that uses `make`, and of every example."""
+    world = make()
+    for _ in eventful(world):
+        pass
+    assert len(world.histories) > 1
+    replay_all(world)

@@ -12,11 +12,12 @@ from handspan_protocol import frames as f
 from handspan_protocol.codec import encode
 from handspan_protocol.content import page_error_message
 from handspan_protocol.errors import CallCode, CommandCode, PeerError
-from handspan_protocol.ids import ThreadId, is_error_code
+from handspan_protocol.ids import ThreadId, is_error_code, is_tool_name
 from handspan_protocol.messages import parts_json, read_user_message
 
 from . import effects as e
 from . import inputs as i
+from .context import check_context
 from .parties import Asker
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def _thread_close(session: "Session", frame: f.ThreadClose) -> None:
 
 def _run_start(session: "Session", frame: f.RunStart) -> None:
     message = None if frame.message is None else read_user_message(frame.message)
+    check_context(frame.context or (), session.policy.context_bytes)
     _check_may_run(session, frame.thread_id, frame.if_busy)
     _open_unless(session, frame.thread_id)
     request = i.RunRequested(
@@ -83,6 +85,8 @@ def _run_start(session: "Session", frame: f.RunStart) -> None:
 
 
 def _tool_invoke(session: "Session", frame: f.ToolInvoke) -> None:
+    if not is_tool_name(frame.name):
+        raise PeerError(CommandCode.UNKNOWN_TOOL, "this cannot be the name of a tool", "/name")
     _check_may_run(session, frame.thread_id, frame.if_busy)
     _open_unless(session, frame.thread_id)
     request = i.InvokeRequested(

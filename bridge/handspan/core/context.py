@@ -42,8 +42,17 @@ class ContextSet:
         self._put(kept | {item.name: item for item in add})
 
     def _put(self, items: dict[str, ContextItem]) -> None:
-        size = len(encode([[x.name, x.description, x.value] for x in items.values()]))
-        if size > self._most_bytes:
-            message = f"the context has {size} bytes, over {self._most_bytes}"
-            raise PeerError(CommandCode.TOO_LARGE, message, "/context")
+        check_context(items.values(), self._most_bytes)
         self._items = items
+
+
+def check_context(items: Iterable[ContextItem], most_bytes: int) -> None:
+    """The bound of every context, of a page or of one run.
+
+    Raises:
+        PeerError: `too_large`.
+    """
+    size = len(encode([[x.name, x.description, x.value] for x in items]))
+    if size > most_bytes:
+        message = f"the context has {size} bytes, over {most_bytes}"
+        raise PeerError(CommandCode.TOO_LARGE, message, "/context")

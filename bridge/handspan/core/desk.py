@@ -279,6 +279,12 @@ class Desk:
             ):
                 tell_progress(self._space, call)
 
+    def forget(self, run: Run) -> None:
+        """Drop every open call of a run that could not be ended in good order."""
+        for call in [c for c in self.open_calls.values() if c.run_id == run.id]:
+            del self.open_calls[call.id]
+            self.take(call, CancelReason.ABORTED)
+
     # ---- parts -------------------------------------------------------------------------------
 
     def _usable(self, wish: str | None) -> bool:

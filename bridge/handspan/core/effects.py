@@ -150,6 +150,13 @@ class RunOver:
 
 
 @dataclass(frozen=True, slots=True)
+class Broke:
+    """An invariant of the machine broke on this input; it has mended itself, somebody must look."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadOver:
     """The thread may be forgotten, in memory and in the store."""
 
@@ -170,6 +177,7 @@ ThreadEffect = (
     | GiveValue
     | JudgeStops
     | RunOver
+    | Broke
     | ThreadOver
     | TellSession
 )

@@ -106,8 +106,9 @@ class Policy:
 
     def timeout_of(self, wish_ms: int | None) -> float:
         """Seconds a call may take from its dispatch; a longer wish than the maximum is cut."""
-        wish = self.tool_timeout if wish_ms is None else wish_ms / 1000
-        return min(wish, self.tool_timeout_max)
+        if wish_ms is None:
+            return min(self.tool_timeout, self.tool_timeout_max)
+        return min(wish_ms, self.tool_timeout_max * 1000) / 1000  # any integer: cut, then divided
 
 
 def _camel(name: str) -> str:

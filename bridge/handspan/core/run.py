@@ -15,7 +15,7 @@ from handspan_protocol.ids import RunId, SessionId
 
 from .arguments import BadArguments, parse_arguments
 from .call import Call
-from .effects import CallValue
+from .effects import CallValue, RunValue
 from .emission import Emission
 from .follow_up import CallFacts, StepFacts
 from .inputs import InvokeRequested, RunRequested
@@ -96,6 +96,11 @@ class Run:
         return isinstance(self.request, InvokeRequested) and self.depth == 0
 
     @property
+    def follow_up(self) -> bool | str:
+        """What a `tool.invoke` wants after its call; a text is said as the user."""
+        return self.request.follow_up if isinstance(self.request, InvokeRequested) else False
+
+    @property
     def settled(self) -> bool:
         """Whether the step has ended and none of its calls is open."""
         return self.step.ended and not self.step.open_calls
@@ -119,16 +124,27 @@ class Run:
         A call whose value was given to waiting code inside the step wants no follow-up: its agent
         has a loop of its own and has already gone on.
         """
-        follow_up = self.request.follow_up if isinstance(self.request, InvokeRequested) else False
         return StepFacts(
             depth=self.depth,
             calls=tuple(_facts(call) for call in self.step.calls if call.ticket is None),
             finish_reason=self.step.finish_reason,
             invoked=self.invoked,
-            invoke_follow_up=follow_up is not False,
+            invoke_follow_up=self.follow_up is not False,
             handed_over=self.step.handoff is not None,
             stop_condition=stop_condition,
             repeats=self.repeats,
+        )
+
+    def value(self, reason: str, code: str | None = None, message: str | None = None) -> RunValue:
+        """The run that is over, as its callers see it."""
+        return RunValue(
+            run_id=self.id,
+            reason=reason,
+            depth=self.depth,
+            text="".join(self.said),
+            output=self.output,
+            code=code,
+            message=message,
         )
 
     def result(self, reason: str) -> Mapping[str, Json]:

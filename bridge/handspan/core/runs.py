@@ -39,6 +39,7 @@ from .space import Space
 Json = Any
 Change = Literal[1, 0, -1]
 
+_BROKE = "something broke in the server"
 _CUT = "the turn was cut off before this call was complete; it was not carried out"
 
 
@@ -64,24 +65,20 @@ class Runs:
             self.space.reply(event.asker, error=problem)
             return
         request = replace(event, run_id=event.run_id or RunId(self.space.ids.new("run")))
-        assert request.run_id is not None  # just given
-        self._used.add(request.run_id)
+        self._used.add(str(request.run_id))
         waits = self.run is not None
         self._count(request, running=0 if waits else 1, queued=1 if waits else 0)
-        if waits and request.if_busy == "replace":
-            self.queue.appendleft(request)
-            self._tell_accepted(request, queued=True)
-            assert self.run is not None  # `waits`
-            self.abort(self.run)
-        elif waits:
-            self.queue.append(request)
-            self._tell_accepted(request, queued=True)
-        else:
-            self._tell_accepted(request, queued=False)
+        self._tell_accepted(request, queued=waits)
+        if self.run is None:
             self._begin(request)
+        elif request.if_busy == "replace":
+            self.queue.appendleft(request)
+            self.abort(self.run)
+        else:
+            self.queue.append(request)
 
     def _why_not_now(self, request: Request) -> PeerError | None:
-        if request.run_id is not None and request.run_id in self._used:
+        if request.run_id in self._used:
             return PeerError(CommandCode.DUPLICATE_ID, "this run id was used before in the thread")
         if self.run is not None and request.if_busy == "reject":
             return PeerError(CommandCode.BUSY, "a run is under way on this thread")
@@ -89,8 +86,8 @@ class Runs:
 
     def _tell_accepted(self, request: Request, *, queued: bool) -> None:
         if isinstance(request, i.RunRequested):
-            result: dict[str, Json] = {"runId": request.run_id}
-            self.space.reply(request.asker, result | ({"queued": True} if queued else {}))
+            more = {"queued": True} if queued else {}
+            self.space.reply(request.asker, {"runId": request.run_id, **more})
 
     def _count(self, request: Request, *, running: Change, queued: Change) -> None:
         if request.asker.session is not None:
@@ -279,9 +276,8 @@ class Runs:
 
     def _next_step(self, run: Run) -> None:
         self._close_step(run)
-        follow_up = run.request.follow_up if isinstance(run.request, i.InvokeRequested) else None
-        if run.depth == 0 and isinstance(follow_up, str) and follow_up:
-            say_as_user(self.space, follow_up)
+        if run.invoked and isinstance(run.follow_up, str) and run.follow_up:
+            say_as_user(self.space, run.follow_up)
         run.agent = run.step.handoff or run.agent
         run.step = Step(depth=run.depth + 1)
         self._start_step(run)
@@ -293,14 +289,14 @@ class Runs:
             self.abort(self.run)
             self.space.reply(event.asker, {"aborted": True})
             return
-        queued = next((r for r in self.queue if r.run_id == event.run_id), None)
-        if queued is not None:
-            self.queue.remove(queued)
-            self._drop_queued(queued)
-        self.space.reply(event.asker, {"aborted": queued is not None})
+        queued = [r for r in self.queue if r.run_id == event.run_id]
+        for request in queued:
+            self.queue.remove(request)
+            self._drop_queued(request)
+        self.space.reply(event.asker, {"aborted": bool(queued)})
 
     def end_all(self) -> None:
-        """Abort the run under way and everything that waits behind it."""
+        """Abort what is under way and what waits behind it."""
         while self.queue:
             self._drop_queued(self.queue.popleft())
         if self.run is not None:
@@ -310,8 +306,8 @@ class Runs:
         assert request.run_id is not None  # given in `_requested`
         self._count(request, running=0, queued=-1)
         if isinstance(request, i.InvokeRequested):
-            error = PeerError(CommandCode.DENIED, "the run was aborted before it began")
-            self.space.reply(request.asker, error=error)
+            denied = PeerError(CommandCode.DENIED, "the run was aborted before it began")
+            self.space.reply(request.asker, error=denied)
         value = RunValue(run_id=request.run_id, reason=StopReason.ABORTED.value, depth=0)
         self.space.do(RunOver(request.asker, value))
 
@@ -337,6 +333,21 @@ class Runs:
         self.last_run = {"runId": run.id, "error": error}
         self._over(run, "failed", code.value, error["message"])
 
+    def give_up(self) -> None:
+        """Something broke: end the run as a failed one, and, where even that fails, drop it."""
+        run = self.run
+        if run is None:
+            return
+        try:
+            self._fail(run, RunCode.INTERNAL, _BROKE)
+            self.move_on()
+        except Exception:
+            self.run = None
+            self.desk.forget(run)
+            self.space.do(StopStep(run.id, run.depth))
+            self.space.do(RunOver(run.asker, run.value("failed", RunCode.INTERNAL, _BROKE)))
+            self._count(run.request, running=-1, queued=0)
+
     def _silence(self, run: Run) -> None:
         """Close the agent's stream and end what it left open."""
         if not run.step.ended:
@@ -357,17 +368,8 @@ class Runs:
         self._over(run, reason.value, None, None)
 
     def _over(self, run: Run, reason: str, code: str | None, message: str | None) -> None:
-        value = RunValue(
-            run_id=run.id,
-            reason=reason,
-            depth=run.depth,
-            text="".join(run.said),
-            output=run.output,
-            code=code,
-            message=message,
-        )
         self.space.record("run_ended", runId=run.id, reason=reason)
-        self.space.do(RunOver(run.asker, value))
+        self.space.do(RunOver(run.asker, run.value(reason, code, message)))
         self._count(run.request, running=-1, queued=0)
         self.run = None
         self._next_request()
@@ -394,5 +396,5 @@ class Runs:
             self.space.reply(run.asker, invoke_result(call))
 
     def _check_output(self, run: Run) -> None:
-        if run.said_chars > self.space.policy.output_bytes and self.run is run:
+        if self.run is run and run.said_chars > self.space.policy.output_bytes:
             self._fail(run, RunCode.OUTPUT_LIMIT, "the run said more than it may")

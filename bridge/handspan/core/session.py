@@ -25,6 +25,7 @@ from . import session_inputs as s
 from .arguments import Compile, ToolSpec
 from .commands import COMMANDS
 from .context import ContextSet
+from .greeting import JOURNAL_READ, sort_wishes
 from .keys import Secrets
 from .parties import ConnectionId, IdSource, PageView, Principal, ThreadKey
 from .policy import Policy
@@ -126,11 +127,11 @@ class Session:
         verdict = f.ToolsVerdict()
         if hello.tools is not None:
             verdict = self.tools.replace(hello.tools)
-        wishes, refused = self._sort_wishes(event)
+        wishes, refused = sort_wishes(event, self.policy.open_threads)
         self._welcome(event, resumed, verdict, [*wishes.values()], refused)
         if hello.context is not None:
             self.take_context(hello.context)
-        self._reopen(wishes, hello.calls or (), before)
+        self._reopen(wishes, (hello.calls or ())[:JOURNAL_READ], before)
 
     def take_context(self, items: tuple[f.ContextItem, ...]) -> bool:
         """Context that came along with something else; too much of it costs only itself."""
@@ -140,23 +141,6 @@ class Session:
             self._send(f.Error(code=problem.code, message=problem.message, retryable=False))
             return False
         return True
-
-    def _sort_wishes(
-        self, event: s.Greeted
-    ) -> tuple[dict[ThreadId, f.ThreadWish], list[f.ThreadOpened]]:
-        good: dict[ThreadId, f.ThreadWish] = {}
-        refused: list[f.ThreadOpened] = []
-        for wish in event.hello.threads or ():
-            error = None
-            if wish.thread_id in event.denied:
-                error = f.WireError(code=CommandCode.FORBIDDEN, message="not yours to open")
-            elif len(good) >= self.policy.open_threads and wish.thread_id not in good:
-                error = f.WireError(code=CommandCode.LIMIT, message="too many open threads")
-            if error is None:
-                good[wish.thread_id] = wish
-            else:
-                refused.append(f.ThreadOpened(thread_id=wish.thread_id, error=error))
-        return good, refused
 
     def _welcome(
         self,

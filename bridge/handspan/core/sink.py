@@ -6,17 +6,18 @@ Owns what the run counts of it (text said, size) and what an agent may settle by
 
 from typing import Any
 
-from handspan_protocol.codec import encode
 from handspan_protocol.errors import CommandCode, PeerError
 from handspan_protocol.ids import CallId, MessageId
+from handspan_protocol.limits import NESTING_MAX
+from handspan_protocol.strict_json import size_within
 
 from .call import CallEvent, CallState, Settlement
 from .desk import Desk
 from .emission import Misplaced
 from .inputs import Answer
+from .patching import patched
 from .run import Run
 from .space import Space
-from .transcript import patched
 
 Json = Any
 
@@ -82,7 +83,8 @@ def change_state(space: Space, patch: tuple[Json, ...] | None, state: Json) -> N
         UsageError: the patch does not apply, or the state is no JSON.
         PeerError: `too_large`.
     """
-    after = patched(space.transcript.state, patch) if patch is not None else state
+    most = space.policy.state_bytes
+    after = state if patch is None else patched(space.transcript.state, patch, most)
     _check_state(space, after)
     space.record("state")
     if patch is not None:
@@ -92,6 +94,9 @@ def change_state(space: Space, patch: tuple[Json, ...] | None, state: Json) -> N
 
 
 def _check_state(space: Space, state: Json) -> None:
-    size = len(encode(state))
+    size = size_within(state)
+    if size is None:
+        message = f"the state would be nested deeper than {NESTING_MAX} levels"
+        raise PeerError(CommandCode.TOO_LARGE, message)
     if size > space.policy.state_bytes:
         raise PeerError(CommandCode.TOO_LARGE, f"the state would have {size} bytes, too many")

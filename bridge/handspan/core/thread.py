@@ -21,7 +21,7 @@ from . import inputs as i
 from .admission import Roster
 from .call import Call
 from .desk import Desk
-from .effects import ThreadEffect, ThreadOver
+from .effects import Broke, ThreadEffect, ThreadOver
 from .homes import Homes
 from .inputs import ThreadInput
 from .parties import Asker, IdSource, PageView, ThreadKey
@@ -55,11 +55,23 @@ class Thread:
         effects: list[ThreadEffect] = []
         self.space.effects = effects
         before = self.run
-        _HANDLERS[type(event)](self, event)
-        self.runs.move_on()
+        try:
+            _HANDLERS[type(event)](self, event)
+            self.runs.move_on()
+        except Exception as error:  # total: half a change must not outlive its input (P14)
+            self._mend(event, error)
         if before is not None and self.run is not before:
             self._let_all_go()
         return effects
+
+    def _mend(self, event: ThreadInput, error: Exception) -> None:
+        """The run fails with `internal`, who asked is told so, and the thread is free again."""
+        self.space.do(Broke(error))
+        asker = getattr(event, "asker", None)
+        if asker is not None:
+            problem = PeerError(CommandCode.INTERNAL, "this could not be done")
+            self.space.reply(asker, error=problem)
+        self.runs.give_up()
 
     def next_deadline(self) -> float | None:
         """When DeadlinePassed is due; None: nothing waits for time."""

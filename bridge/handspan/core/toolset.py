@@ -4,8 +4,8 @@ Owns the batch rules of protocol.md 5: each tool is judged alone, a refused one 
 others, identical definitions change nothing. Deliberately does not know who calls them.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from handspan_protocol.codec import encode
 from handspan_protocol.content import digest
@@ -20,6 +20,10 @@ from .policy import Policy
 Json = Any
 
 
+BATCH_READ: Final = 1_024
+"""Tools of one batch that are judged and answered, beyond twice `Policy.tools`."""
+
+
 class ToolSet:
     """A page's tools by name; `current` is replaced, never changed, so it may be handed out."""
 
@@ -32,79 +36,134 @@ class ToolSet:
         self._taken = taken
         """The server's own tools, whose names no page may have."""
 
-    def replace(self, batch: Iterable[Json]) -> ToolsVerdict:
+    def replace(self, batch: Sequence[Json]) -> ToolsVerdict:
         """The batch is the whole set from now on."""
         return self._put({}, batch)
 
-    def change(self, add: Iterable[Json], remove: Iterable[str]) -> ToolsVerdict:
+    def change(self, add: Sequence[Json], remove: Iterable[str]) -> ToolsVerdict:
         """Remove first, then add; an added name that was there is replaced."""
         gone = set(remove)
         return self._put({n: s for n, s in self.current.items() if n not in gone}, add)
 
-    def _put(self, tools: dict[str, ToolSpec], batch: Iterable[Json]) -> ToolsVerdict:
-        accepted: list[str] = []
-        rejected: list[RejectedTool] = []
-        for raw in batch:
-            spec = self._judge(raw, tools, accepted)
-            if isinstance(spec, Refusal):
-                rejected.append(
-                    RejectedTool(name=spec.name, code=spec.code.value, message=spec.message)
-                )
-                if spec.name not in accepted and spec.code is not ToolCode.BAD_NAME:
-                    tools.pop(spec.name, None)
-            else:
-                tools[spec.name] = spec
-                accepted.append(spec.name)
+    def _put(self, tools: dict[str, ToolSpec], batch: Sequence[Json]) -> ToolsVerdict:
+        verdict = _Batch(tools, self._policy, self._compile, self._taken)
+        read = BATCH_READ + 2 * self._policy.tools
+        for raw in batch[:read]:
+            verdict.take(raw)
+        if len(batch) > read:
+            left = f"{len(batch) - read} more tools were not read"
+            verdict.reject(Refusal("", ToolCode.TOO_MANY_TOOLS, left))
         if _digests(tools) != _digests(self.current):
             self.revision += 1
             self.current = tools
-        return ToolsVerdict(accepted=tuple(accepted), rejected=tuple(rejected))
+        return ToolsVerdict(accepted=tuple(verdict.accepted), rejected=tuple(verdict.rejected))
 
-    def _judge(
-        self, raw: Json, tools: Mapping[str, ToolSpec], accepted: list[str]
-    ) -> ToolSpec | Refusal:
+
+class _Batch:
+    """One batch under way: each tool is judged alone, and the cheap checks come first."""
+
+    def __init__(
+        self,
+        tools: dict[str, ToolSpec],
+        policy: Policy,
+        compile_schema: Compile,
+        taken: Mapping[str, Any],
+    ) -> None:
+        self.accepted: dict[str, None] = {}
+        self.rejected: list[RejectedTool] = []
+        self._tools = tools
+        self._policy = policy
+        self._compile = compile_schema
+        self._taken = taken
+        self._bytes = sum(spec.schema_bytes for spec in tools.values())
+        self._judged_bytes = 0
+        """Of all schemas this batch had compiled, the refused ones too."""
+
+    def take(self, raw: Json) -> None:
+        """Accept or refuse one tool; a refused one takes the old one of its name along.
+
+        Of a name that is none a refusal repeats only the beginning, which may be another's.
+        """
+        spec = self._judge(raw)
+        name = spec.name
+        if isinstance(spec, Refusal):
+            self.reject(spec)
+            if name not in self.accepted and spec.code is not ToolCode.BAD_NAME:
+                self._drop(name)
+            return
+        self._drop(name)
+        self._tools[name] = spec
+        self._bytes += spec.schema_bytes
+        self.accepted[name] = None
+
+    def reject(self, refusal: Refusal) -> None:
+        told = RejectedTool(name=refusal.name, code=refusal.code.value, message=refusal.message)
+        self.rejected.append(told)
+
+    def _drop(self, name: str) -> None:
+        old = self._tools.pop(name, None)
+        self._bytes -= old.schema_bytes if old else 0
+
+    def _judge(self, raw: Json) -> ToolSpec | Refusal:
         tool = read_tool(raw)
         if isinstance(tool, Refusal):
             return tool
         if tool.name in self._taken and tool.name != WILDCARD:
             return Refusal(tool.name, ToolCode.NAME_TAKEN, "the server has a tool of this name")
-        if tool.name in accepted:
+        if tool.name in self.accepted:
             return Refusal(tool.name, ToolCode.DUPLICATE_NAME, "this name stands twice")
         if len(tool.description) > self._policy.description_chars:
             return Refusal(tool.name, ToolCode.BAD_DESCRIPTION, "the description is too long")
-        if tool.name not in tools and len(tools) >= self._policy.tools:
-            return Refusal(tool.name, ToolCode.TOO_MANY_TOOLS, f"over {self._policy.tools} tools")
+        if tool.name not in self._tools and len(self._tools) >= self._policy.tools:
+            most = f"over {self._policy.tools} tools"
+            return Refusal(tool.name, ToolCode.TOO_MANY_TOOLS, most)
+        return self._judge_schemas(tool)
+
+    def _judge_schemas(self, tool: Tool) -> ToolSpec | Refusal:
+        """Sizes before meaning: compiling is what costs."""
+        size = schema_size(tool)
+        if isinstance(size, SchemaRefusal):
+            return Refusal(tool.name, size.code, size.message)
+        old = self._tools.get(tool.name)
+        kept = self._bytes - (old.schema_bytes if old else 0)
+        most, judged = self._policy.schemas_bytes, self._judged_bytes + size
+        if kept + size > most or judged > 2 * most:
+            message = "the schemas of this page are too large together"
+            return Refusal(tool.name, ToolCode.SCHEMA_TOO_LARGE, message)
+        self._judged_bytes = judged
         spec = specify(tool, self._compile)
         if isinstance(spec, SchemaRefusal):
             return Refusal(tool.name, spec.code, spec.message)
-        others = sum(s.schema_bytes for n, s in tools.items() if n != tool.name)
-        if others + spec.schema_bytes > self._policy.schemas_bytes:
-            message = "the schemas of this page are too large together"
-            return Refusal(tool.name, ToolCode.SCHEMA_TOO_LARGE, message)
         return spec
+
+
+def schema_size(tool: Tool) -> int | SchemaRefusal:
+    """Bytes of the tool's schemas as JSON."""
+    try:
+        returns = 0 if tool.returns is None else len(encode(tool.returns))
+        return len(encode(parameters_of(tool))) + returns
+    except UsageError as problem:
+        return SchemaRefusal(ToolCode.BAD_SCHEMA, str(problem))
 
 
 def specify(
     tool: Tool, compile_schema: Compile, *, invoke: bool = False
 ) -> ToolSpec | SchemaRefusal:
     """The tool with its compiled judges, or why its schema is none."""
-    parameters = parameters_of(tool)
-    arguments = compile_schema(parameters)
+    size = schema_size(tool)
+    if isinstance(size, SchemaRefusal):
+        return size
+    arguments = compile_schema(parameters_of(tool))
     if isinstance(arguments, SchemaRefusal):
         return arguments
     returns = None if tool.returns is None else compile_schema(tool.returns)
     if isinstance(returns, SchemaRefusal):
         return returns
-    try:
-        size = len(encode(parameters)) + (0 if tool.returns is None else len(encode(tool.returns)))
-        marked = digest(to_wire(tool))
-    except UsageError as problem:
-        return SchemaRefusal(ToolCode.BAD_SCHEMA, str(problem))
     return ToolSpec(
         tool=tool,
         arguments=arguments,
         returns=returns,
-        digest=marked,
+        digest=digest(to_wire(tool)),
         schema_bytes=size,
         invoke=invoke,
     )

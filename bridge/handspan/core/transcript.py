@@ -11,10 +11,9 @@ so that a delta costs the same however long the text has become.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import jsonpatch
-from jsonpointer import JsonPointerException
-
 from handspan_protocol.errors import UsageError
+
+from .patching import patched
 
 Json = Any
 Message = dict[str, Any]
@@ -267,20 +266,6 @@ def _message(event: Mapping[str, Json], message_id: str, role: str) -> Message:
     if event.get("subagentRunId") is not None:
         message["subagentRunId"] = event["subagentRunId"]
     return message
-
-
-def patched(document: Json, patch: Sequence[Json]) -> Json:
-    """A new document with the RFC 6902 patch applied, all of it or none.
-
-    Raises:
-        UsageError: the patch is malformed, names a place that is not there, or a test failed.
-    """
-    try:
-        return jsonpatch.apply_patch(document, list(patch))
-    except (jsonpatch.JsonPatchException, JsonPointerException) as problem:
-        raise UsageError(f"the patch does not apply: {problem}") from None
-    except (TypeError, KeyError, IndexError, ValueError, AttributeError):
-        raise UsageError("the patch is not a JSON patch for this document") from None
 
 
 def broken_rules(messages: Sequence[Mapping[str, Json]]) -> list[str]:

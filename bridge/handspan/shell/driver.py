@@ -24,13 +24,14 @@ from handspan.core.policy import Policy
 from handspan.core.session import Session
 from handspan.core.thread import Roster, Thread
 from handspan.ports import Clock, Handle, Store
-from handspan_protocol.codec import frame_bytes
+from handspan_protocol.codec import frame_bytes, parse_json
 from handspan_protocol.errors import CloseCode, CommandCode, PeerError
 from handspan_protocol.frames import Goaway
 from handspan_protocol.ids import SessionId
+from handspan_protocol.strict_json import ENCODED_NESTING_MAX
 
 from .hub import Hub, listed
-from .ids import Ids
+from .ids import Ids, SessionIds
 from .outlets import Outlets
 from .socket import where
 from .tally import Tally
@@ -119,7 +120,10 @@ class Driver:
         if thread.head != head:
             self._log_grew(key, thread, head)
         for effect in effects:
-            _THREAD_EFFECTS[type(effect)](self, thread, effect)
+            try:
+                _THREAD_EFFECTS[type(effect)](self, thread, effect)
+            except Exception as error:  # one effect must not take those behind it along
+                _LOG.error("%s was not carried out: %s", type(effect).__name__, where(error))
         self._keep_time(key, thread.next_deadline())
         self._note_activity(key, thread)
 
@@ -127,8 +131,16 @@ class Driver:
         session = self.hub.sessions.get(session_id)
         if session is None:
             return
-        for effect in session.handle(message, self.clock.now()):
-            _SESSION_EFFECTS[type(effect)](self, session, effect)
+        try:
+            for effect in session.handle(message, self.clock.now()):
+                _SESSION_EFFECTS[type(effect)](self, session, effect)
+        except Exception as error:  # the page comes back, and resumes what is sound
+            _LOG.error(
+                "session %s: %s failed: %s", session_id, type(message).__name__, where(error)
+            )
+            socket = self.outlets.of(session)
+            if socket is not None:
+                socket.close(CloseCode.OUR_FAULT)
         self._keep_time(session_id, session.next_deadline())
 
     def _nobody_home(self, message: i.ThreadInput) -> None:
@@ -172,17 +184,14 @@ class Driver:
         self._work()
 
     def _plan_sweep(self) -> None:
-        wait = min(SWEEP_S, self.policy.thread_idle)
-        self._sweep = self.clock.call_at(self.clock.now() + wait, self._sweep_threads)
-
-    def _sweep_threads(self) -> None:
-        self.evict()
-        self._plan_sweep()
+        when = self.clock.now() + min(SWEEP_S, self.policy.thread_idle)
+        self._sweep = self.clock.call_at(when, self.evict)
 
     def evict(self) -> None:
-        """Let idle threads that are too old or too many leave memory."""
+        """Let idle threads that are too old or too many leave memory; and again in a while."""
         for key in self.hub.to_evict(self.clock.now(), lambda thread: not thread.space.readers):
             self.hub.drop(key)
+        self._plan_sweep()
 
     # ---- the logs ----------------------------------------------------------------------------
 
@@ -204,15 +213,16 @@ class Driver:
                     socket.writer.wake_now()
 
     def _tell_observers(self, thread: Thread, before: int) -> None:
-        from handspan_protocol.codec import parse_json
-
         for event in thread.read(before, 1 << 62) or ():
-            told = parse_json(event)
+            told = parse_json(event, nesting=ENCODED_NESTING_MAX)
             for observer in self.observers:
                 try:
                     observer(thread.thread_id, told)
                 except Exception as error:
                     _LOG.error("an observer failed: %s", where(error))
+
+    def _broke(self, _: Thread, effect: e.Broke) -> None:
+        _LOG.error("an invariant broke", exc_info=effect.error)
 
     # ---- effects of a thread -----------------------------------------------------------------
 
@@ -312,7 +322,7 @@ class Driver:
             SessionId(self.ids.new("s")),
             principal,
             policy=self.policy,
-            ids=_SessionIds(self.ids),
+            ids=SessionIds(self.ids),
             compile_schema=self._compile,
             server_tools=self.roster.tools,
             agents=self.roster.agents,
@@ -358,17 +368,6 @@ class Driver:
         self.store.close()
 
 
-class _SessionIds:
-    """`core.inputs.IdSource` for a session, which claims no calls."""
-
-    def __init__(self, ids: Ids) -> None:
-        self.new = ids.new
-        self.secret = ids.secret
-
-    def claim_call(self, wish: str | None) -> Any:
-        raise AssertionError("a session makes no calls")
-
-
 _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.Record: Driver._record,
     e.Reply: Driver._reply_effect,
@@ -380,6 +379,7 @@ _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.GiveValue: Driver._give_value,
     e.JudgeStops: lambda driver, thread, effect: driver.workers.judge_stops(thread, effect),
     e.RunOver: Driver._run_over,
+    e.Broke: Driver._broke,
     e.ThreadOver: Driver._thread_over,
 }
 

@@ -136,19 +136,22 @@ class Greeter:
             socket.writer.control(_error(CommandCode.UNAUTHENTICATED, "who are you?"))
             socket.close(CloseCode.UNAUTHENTICATED, "unauthenticated")
             return
+        denied = await self._denied(principal, hello.threads or ())
         session, refusal = await self._session_for(socket, hello, principal)
         if socket.closed:
             return
-        if session is None:
-            if not self._room_for(socket, principal):
-                socket.writer.control(_error(CommandCode.LIMIT, "too many sessions", True))
-                socket.close(CloseCode.OVERLOAD, "too many sessions")
-                return
-            session = self._driver.make_session(principal)
-            self._origins[session.id] = socket.request.origin
-        denied = await self._denied(principal, hello.threads or ())
-        if not socket.closed and not session.over:
+        session = session or self._new_session(socket, principal)
+        if session is not None:
             self._welcome(socket, session, hello, refusal, denied)
+
+    def _new_session(self, socket: Socket, principal: Principal) -> Session | None:
+        if not self._room_for(socket, principal):
+            socket.writer.control(_error(CommandCode.LIMIT, "too many sessions", True))
+            socket.close(CloseCode.OVERLOAD, "too many sessions")
+            return None
+        session = self._driver.make_session(principal)
+        self._origins[session.id] = socket.request.origin
+        return session
 
     def _welcome(
         self,
@@ -196,7 +199,8 @@ class Greeter:
             return None, ResumeRefusal.UNKNOWN_SESSION
         if session.document == hello.document_id or hello.reload:
             return session, None
-        if await self._lives(session):
+        asked = session.connection
+        if await self._lives(session) or session.connection not in (None, asked):
             return None, ResumeRefusal.SESSION_IN_USE
         return (None, ResumeRefusal.UNKNOWN_SESSION) if session.over else (session, None)
 

@@ -2,7 +2,7 @@
 
 import itertools
 import secrets
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 ID_BYTES: Final = 12
 """96 random bits: nobody guesses the thread of another. *Source:* behaviour.md 7."""
@@ -40,3 +40,14 @@ class CountedIds:
 
     def secret(self) -> str:
         return self.new("secret")
+
+
+class SessionIds:
+    """`core.inputs.IdSource` for a session, which claims no calls."""
+
+    def __init__(self, ids: Ids) -> None:
+        self.new = ids.new
+        self.secret = ids.secret
+
+    def claim_call(self, wish: str | None) -> Any:
+        raise AssertionError("a session makes no calls")

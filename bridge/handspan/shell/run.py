@@ -19,7 +19,7 @@ from handspan.core.effects import StartStep
 from handspan.core.parties import Asker
 from handspan_protocol.codec import encode, parse_json
 from handspan_protocol.content import copy_json
-from handspan_protocol.errors import PeerError, UsageError
+from handspan_protocol.errors import PeerError, RunCode, UsageError
 from handspan_protocol.frames import ContextItem
 from handspan_protocol.tools import Tool, parameters_of
 
@@ -214,10 +214,20 @@ class Run:
         raise UsageError(f"an agent may not yield {type(item).__name__}")
 
     def ended(self) -> i.StepEnded:
-        """The step's end, with what the agent left on the Run."""
+        """The step's end, with what the agent left on the Run.
+
+        Raises:
+            UsageError: a finish_reason that is none.
+        """
+        if self.finish_reason is not None and not isinstance(self.finish_reason, str):
+            raise UsageError(f"finish_reason is a str, not {type(self.finish_reason).__name__}")
         return i.StepEnded(
             self._run_id, self.depth, self.finish_reason, self._output, self._has_output
         )
+
+    def failed(self, code: RunCode, message: str) -> i.StepFailed:
+        """The step's end when it failed."""
+        return i.StepFailed(self._run_id, self.depth, code.value, message)
 
 
 def _loop_of(desk: Any) -> asyncio.AbstractEventLoop:

@@ -5,6 +5,7 @@ what an exception becomes: the model's pages are told a generic line with an id,
 rest. Above sits `driver`; the agent's view of it all is `run.Run`.
 """
 
+import asyncio
 import functools
 import inspect
 import logging
@@ -36,24 +37,58 @@ class AgentFailed(HandspanError):  # noqa: N818 (it is the agent that failed)
 
 
 async def speak(agent: Any, run: Run) -> i.StepEnded | i.StepFailed:
-    """Run one step; returns how it ended. Cancellation goes through."""
+    """Run one step; returns how it ended, by whatever door the agent leaves (P14).
+
+    Only a cancellation that was asked for goes through.
+    """
     try:
         await _speak(agent, run)
+        return run.ended()
     except AgentFailed as failure:
-        return _failed(run, failure.code, failure.message)
+        return run.failed(failure.code, failure.message)
     except UsageError as mistake:
         _LOG.error("agent %s: %s", run.agent, mistake)
-        return _failed(run, RunCode.AGENT_ERROR, str(mistake))
-    except Exception:
+        return run.failed(RunCode.AGENT_ERROR, str(mistake))
+    except BaseException as error:
+        if goes_through(error):
+            raise
         mark = secrets.token_hex(4)
         _LOG.exception("agent %s failed at depth %d (%s)", run.agent, run.depth, mark)
-        return _failed(run, RunCode.AGENT_ERROR, f"the agent failed ({mark} in the server's log)")
-    return run.ended()
+        return run.failed(RunCode.AGENT_ERROR, f"the agent failed ({mark} in the server's log)")
 
 
-def _failed(run: Run, code: RunCode, message: str) -> i.StepFailed:
-    end = run.ended()
-    return i.StepFailed(end.run_id, end.depth, code.value, message)
+async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that may block in a worker thread; left behind when the caller is cancelled.
+
+    What it raises is carried over as a value: a future cannot hold StopIteration, and throws
+    GeneratorExit into the whole task instead of to its waiter.
+    """
+    value, error = await anyio.to_thread.run_sync(_outcome, function, args, abandon_on_cancel=True)
+    if error is not None:
+        raise error
+    return value
+
+
+def _outcome(
+    function: Callable[..., Any], args: tuple[Any, ...]
+) -> tuple[Any, BaseException | None]:
+    try:
+        return function(*args), None
+    except StopIteration as error:
+        return None, RuntimeError(f"StopIteration: {error}")
+    except BaseException as error:
+        return None, error
+
+
+def goes_through(error: BaseException) -> bool:
+    """Whether this ends the task, not the step: somebody cancelled it, or the user pressed Ctrl-C.
+
+    A CancelledError that nobody asked for is a failure like any other, and so is `sys.exit()`.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt)
 
 
 async def _speak(agent: Any, run: Run) -> None:
@@ -71,7 +106,7 @@ async def _invoke(agent: Any, run: Run) -> Any:
     if is_async(agent):
         said = agent(run)
     else:
-        said = await anyio.to_thread.run_sync(agent, run, abandon_on_cancel=True)
+        said = await in_thread(agent, run)
     return await said if isinstance(said, Awaitable) else said
 
 
@@ -92,7 +127,7 @@ async def _take_all(items: AsyncIterator[Any], run: Run) -> None:
 async def _in_thread(items: Iterator[Any]) -> AsyncIterator[Any]:
     end = object()
     while True:
-        item = await anyio.to_thread.run_sync(next, items, end, abandon_on_cancel=True)
+        item = await in_thread(next, items, end)
         if item is end:
             return
         yield item

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError
 
@@ -23,7 +22,7 @@ from handspan_protocol.errors import CallCode, UsageError
 from handspan_protocol.tools import Refusal, Tool, read_tool
 
 from .run import Run
-from .steps import is_async
+from .steps import goes_through, in_thread, is_async
 from .values import ToolError
 
 Json = Any
@@ -137,7 +136,9 @@ async def run_tool(tool: ServerTool, args: Mapping[str, Json], run: Run) -> Answ
         first = problem.errors()[0]
         place = "/" + "/".join(str(part) for part in first["loc"])
         return _failure(CallCode.HANDLER_ERROR.value, f"{place}: {first['msg']}")
-    except Exception:
+    except BaseException as error:
+        if goes_through(error):
+            raise
         mark = secrets.token_hex(4)
         _LOG.exception("tool %s failed (%s)", tool.tool.name, mark)
         message = f"the tool failed ({mark} in the server's log)"
@@ -171,5 +172,5 @@ def _given(tool: ServerTool, args: Mapping[str, Json], run: Run) -> dict[str, An
 async def _call(tool: ServerTool, given: dict[str, Any]) -> Any:
     if is_async(tool.function):
         return await tool.function(**given)
-    value = await anyio.to_thread.run_sync(lambda: tool.function(**given), abandon_on_cancel=True)
+    value = await in_thread(lambda: tool.function(**given))
     return await value if inspect.isawaitable(value) else value
