@@ -1,4 +1,4 @@
-"""A TCP proxy that misbehaves on demand: it cuts connections, refuses new ones, and stalls.
+"""A TCP proxy that misbehaves on demand: it cuts connections, refuses new ones, stalls and delays.
 
 Runs in the loop that made it; every method but `running` returns at once.
 """
@@ -18,11 +18,14 @@ class FaultProxy:
         self.port = 0
         self.opened = 0
         """Connections that were forwarded so far."""
+        self.delay_s = 0.0
+        """What each piece of data waits before it is passed on, either way; order is kept."""
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None] | None] = set()
         self._refusing = False
-        self._flowing = asyncio.Event()
-        self._flowing.set()
+        self._flowing = _open_gate()
+        self._stalled: list[asyncio.Event] = []
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["FaultProxy"]:
@@ -34,7 +37,8 @@ class FaultProxy:
         finally:
             server.close()
             self.cut()
-            self._flowing.set()
+            self.flow()
+            await asyncio.gather(*filter(None, self._tasks), return_exceptions=True)
 
     def cut(self) -> None:
         """Drop every connection, both ways, without a goodbye."""
@@ -46,31 +50,49 @@ class FaultProxy:
         self._refusing = refusing
 
     def stall(self) -> None:
-        """Carry nothing any more, and keep every connection open."""
+        """Carry nothing more on the connections there are, and keep them open; new ones work."""
         self._flowing.clear()
+        self._stalled.append(self._flowing)
+        self._flowing = _open_gate()
 
     def flow(self) -> None:
-        """Carry on."""
-        self._flowing.set()
+        """Carry on where it stalled; what was held comes late, not lost."""
+        while self._stalled:
+            self._stalled.pop().set()
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refusing:
             writer.transport.abort()
             return
         self.opened += 1
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        flowing = self._flowing
         there, back = await asyncio.open_connection("127.0.0.1", self._target)
         self._writers |= {writer, back}
         try:
-            await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
+            await asyncio.gather(
+                self._carry(reader, back, flowing), self._carry(there, writer, flowing)
+            )
         finally:
             for end in (writer, back):
                 self._writers.discard(end)
                 end.transport.abort()
+            self._tasks.discard(task)
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flowing: asyncio.Event
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
-                await self._flowing.wait()
+                await asyncio.sleep(self.delay_s)
+                await flowing.wait()
                 writer.write(data)
                 await writer.drain()
         writer.transport.abort()
+
+
+def _open_gate() -> asyncio.Event:
+    gate = asyncio.Event()
+    gate.set()
+    return gate

@@ -1,4 +1,8 @@
-"""One Chromium for all browser tests; a stage for each."""
+"""One Chromium for the browser tests of a module; a stage for each.
+
+Playwright's blocking interface keeps an event loop running in the main thread for as long as it is
+open, and no test in there can run one of its own: hence not one for the whole session.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,7 +16,7 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium_path: str) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 

@@ -27,12 +27,15 @@ Agent = Callable[..., AsyncIterator[Any]]
 class Stage:
     """One bridge, served; its loop lives in a thread, so that tests may block on the browser."""
 
-    def __init__(self, browser: Browser, agent: Any, policy: Policy | None = None) -> None:
+    def __init__(
+        self, browser: Browser, agent: Any, policy: Policy | None = None, static: Path = PAGE
+    ) -> None:
         self.bridge = Bridge(policy=policy or Policy())
         self.bridge.add_agent("default", agent)
         self.loop = asyncio.new_event_loop()
         self.address: Any = None
         self.proxy: Any = None
+        self._static = static
         self._browser = browser
         self._contexts: list[BrowserContext] = []
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -50,12 +53,16 @@ class Stage:
 
         return self.do(work())
 
-    def page(self, *, proxied: bool = False, thread: str = "t", more: str = "") -> Page:
-        """A page in a context of its own, connected."""
+    def context(self) -> BrowserContext:
+        """A browser's profile of its own; it goes with the stage."""
         context = self._browser.new_context()
         context.set_default_timeout(WAIT_S * 1000)
         self._contexts.append(context)
-        return self.open(context, proxied=proxied, thread=thread, more=more)
+        return context
+
+    def page(self, *, proxied: bool = False, thread: str = "t", more: str = "") -> Page:
+        """A page in a context of its own, connected."""
+        return self.open(self.context(), proxied=proxied, thread=thread, more=more)
 
     def open(
         self, context: BrowserContext, *, proxied: bool = False, thread: str = "t", more: str = ""
@@ -63,9 +70,7 @@ class Stage:
         page = context.new_page()
         url = f"&url=ws://127.0.0.1:{self.proxy.port}/" if proxied else ""
         page.goto(f"{self.address}/?thread={thread}{url}{more}")
-        page.evaluate(
-            "async () => { while (!window.ready) await new Promise(requestAnimationFrame) }"
-        )
+        page.evaluate(READY)
         return page
 
     def history(self, thread: str = "t") -> list[dict[str, Any]]:
@@ -97,7 +102,7 @@ class Stage:
     async def _start(self) -> None:
         port = free_port()
         self.bridge.allow_origins((f"http://127.0.0.1:{port}",))  # also when it comes by the proxy
-        running = self.bridge.running(port=port, static=PAGE)
+        running = self.bridge.running(port=port, static=self._static)
         self.address = await self._stack.enter_async_context(running)
         self.proxy = FaultProxy(self.address.port)
         await self._stack.enter_async_context(self.proxy.running())

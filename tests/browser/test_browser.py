@@ -1,6 +1,7 @@
 """The main job, in a real Chromium against the real server."""
 
 import json
+import random
 import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from tests.browser.stage import READY, Stage, counts, finished, shown
 
-from handspan import Run
+from handspan import Policy, Run
 from handspan.testing import Pause, ScriptedAgent, call
 
 pytestmark = pytest.mark.browser
@@ -135,6 +136,7 @@ def test_p9_a_socket_cut_while_text_streams_loses_and_doubles_nothing(stage: Mak
     here = stage(agent)
     gates.append(Gate(lambda: here))
     page = here.page(proxied=True)
+    page.evaluate("() => until((view) => view.status === 'open')")
     page.evaluate("() => { window.run = bridge.run('go'); }")
     for _ in range(4):
         assert gates[0].reached.acquire(timeout=10)
@@ -199,6 +201,74 @@ def test_p2_a_socket_cut_at_any_frame_of_a_call_carries_it_out_once(
     assert finished(page, "go") == {"reason": "completed", "depth": 1}
     assert counts(page) == {"add": 1}
     assert results(shown(page)) == ['{"lines":1}']
+    assert shown(page) == here.history()
+
+
+def test_p9_a_socket_that_only_goes_silent_is_replaced_and_its_late_bytes_harm_nothing(
+    stage: Make,
+) -> None:
+    """Half-open: nobody closes anything; the page misses two heartbeats and takes over."""
+    gates: list[Gate] = []
+
+    async def agent(run: Run) -> AsyncIterator[Any]:
+        yield "before "
+        if run.depth == 0:
+            await gates[0].wait()
+            yield "after"
+            yield run.call("add", {"text": "x"})
+
+    here = stage(agent, Policy(heartbeat=0.4))
+    gates.append(Gate(lambda: here))
+    page = here.page(proxied=True)
+    page.evaluate("() => { window.run = bridge.run('go'); }")
+    assert gates[0].reached.acquire(timeout=10)
+    page.evaluate("() => until((view) => view.messages.at(-1)?.content === 'before ')")
+    here.call(here.proxy.stall)
+    gates[0].pass_on()
+    assert page.evaluate("() => run.finished") == {"reason": "completed", "depth": 1}
+    assert here.proxy.opened == 2
+    here.call(here.proxy.flow)
+    gates[0] = Gate(lambda: here)
+    page.evaluate("() => { window.run = bridge.run('again'); }")
+    assert gates[0].reached.acquire(timeout=10)
+    gates[0].pass_on()
+    assert page.evaluate("() => run.finished") == {"reason": "completed", "depth": 1}
+    assert counts(page) == {"add": 2}
+    assert here.proxy.opened == 2
+    assert shown(page) == here.history()
+
+
+CALLS = 8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_p2_p9_a_line_that_breaks_again_and_again_loses_and_doubles_nothing(
+    stage: Make, seed: int
+) -> None:
+    """Cuts at odd moments, over a slow line, so that they fall before, in and after any frame."""
+    dice = random.Random(seed)
+
+    def entry(run: Run) -> list[Any]:
+        if run.depth == CALLS:
+            return ["done"]
+        return [f"{run.depth}: ", "one ", "two", call("add", {"text": str(run.depth)})]
+
+    here = stage(ScriptedAgent([entry] * (CALLS + 1)))
+    page = here.page(proxied=True)
+    page.evaluate("() => until((view) => view.status === 'open')")
+    here.proxy.delay_s = 0.004
+
+    def cut(left: int) -> None:
+        here.proxy.cut()
+        if left:
+            here.loop.call_later(dice.uniform(0.02, 0.08), cut, left - 1)
+
+    here.call(cut, 20)
+    assert finished(page, "go") == {"reason": "completed", "depth": CALLS}
+    assert counts(page) == {"add": CALLS}
+    lines = page.locator("#list li").all_text_contents()
+    assert lines == [str(n) for n in range(CALLS)]
+    assert results(shown(page)) == [f'{{"lines":{n + 1}}}' for n in range(CALLS)]
     assert shown(page) == here.history()
 
 

@@ -262,6 +262,23 @@ test("C142: a page that hears nothing for two heartbeats reconnects; anything he
   assert.equal(server.sockets[0].readyState, 3, "the silent one is let go");
 });
 
+test("C142: the heartbeat that the welcome tells counts from the first socket on", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  const server = new FakeServer();
+  server.heartbeatMs = 1_000;
+  await openPage({}, server);
+  t.mock.timers.tick(1_999);
+  await rest();
+  assert.equal(server.sockets.length, 1);
+  t.mock.timers.tick(1);
+  t.mock.timers.tick(0);
+  await rest();
+  assert.equal(server.sockets.length, 2);
+  t.mock.timers.tick(38_000);
+  await rest();
+  assert.equal(server.sockets.length, 3, "no timer of the first socket is left");
+});
+
 test("a socket that never opens is given up like one that falls silent", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   const server = new FakeServer();

@@ -345,10 +345,10 @@ test("a subscriber is called at once, and once for each frame, however many even
 });
 
 test("C092: two hundred chunks and a call need no timer", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] }); // a hidden tab's would be slow
   const { bridge, server } = await openPage();
   bridge.tool("t", { description: "d" }, () => "done");
   await rest();
-  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] }); // a hidden tab's would be slow
   server.events([started("r9"), { type: "TEXT_MESSAGE_START", messageId: "m1" }]);
   for (let n = 0; n < 200; n++) server.events([{ type: "TEXT_MESSAGE_CONTENT", messageId: "m1", delta: "x" }]);
   server.call();

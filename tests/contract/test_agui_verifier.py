@@ -25,6 +25,7 @@ from ag_ui.core import (
 from tests.client.test_javascript import need
 
 from handspan import Bridge, Handoff, Policy, Run
+from handspan.testing import Page
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -154,6 +155,14 @@ async def aborts_in_its_call(run: Run) -> AsyncIterator[Any]:
         yield run.call("double", {"n": 1})
 
 
+async def asks_for_what_nobody_has(run: Run) -> AsyncIterator[Any]:
+    if run.depth == 0:
+        yield run.call("beep", {"loud": True})
+        yield run.call("beep", "not json")
+    else:
+        yield f"{run.results[0].value}"
+
+
 SCENARIOS: tuple[Agent, ...] = (
     says_text,
     calls_one,
@@ -171,6 +180,7 @@ SCENARIOS: tuple[Agent, ...] = (
     aborts_in_its_text,
     aborts_in_its_arguments,
     aborts_in_its_call,
+    asks_for_what_nobody_has,
 )
 
 
@@ -190,6 +200,13 @@ async def record(agent: Agent) -> list[Event]:
         "Abort the run from inside."
         run.abort()
 
+    if agent is asks_for_what_nobody_has:
+
+        @bridge.tool(name="*")
+        async def anything(toolName: str, args: dict[str, Any]) -> str:  # noqa: N803
+            "What no tool has."
+            return toolName
+
     events: list[Event] = []
     bridge.observe(lambda _, event: events.append(dict(event)))
     await bridge.run("hello", thread_id="t")
@@ -198,6 +215,66 @@ async def record(agent: Agent) -> list[Event]:
         if not any(look.run_id for look in bridge.threads):
             break
         await asyncio.sleep(0.01)
+    await bridge.close()
+    return events
+
+
+async def waits_for_a_page(run: Run) -> AsyncIterator[Any]:
+    if "stream" in str(run.messages[-1].content):
+        yield run.reasoning("hm")
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="slow")
+        yield ToolCallArgsEvent(tool_call_id="c", delta='{"a"')
+        await asyncio.sleep(60)
+    if run.depth == 0:
+        yield "asking "
+        yield run.call("fast", {})
+        yield run.call("slow", {})
+        yield run.call("what", {"n": 1})
+        yield run.call("fast", {})
+    else:
+        yield "done"
+
+
+async def record_with_a_page() -> list[Event]:
+    """Stopped in its calls, queued behind it, replaced in its arguments, refused; the state changes
+    in between; a button after all of it."""
+    bridge = Bridge()
+    bridge.add_agent("default", waits_for_a_page)
+    events: list[Event] = []
+    bridge.observe(lambda _, event: events.append(dict(event)))
+    waiting = asyncio.Event()
+    answers = asyncio.Event()
+
+    async def slow(_: Any, call: Any) -> str:
+        call.progress(1, 2, "half")
+        waiting.set()
+        await answers.wait()
+        return "slow"
+
+    tools = {
+        "fast": ({"description": "at once", "readOnly": True}, lambda _, __: {"a": [1]}),
+        "slow": ({"description": "when told"}, slow),
+        "*": ({"description": "the rest"}, lambda args, _: args["toolName"]),
+    }
+    async with asyncio.timeout(20), Page(bridge, tools=tools) as page:
+        stopped = page.run("stopped while a page works")
+        await waiting.wait()
+        queued = page.run("queued: its turn comes by the abort", ifBusy="queue")
+        await queued.accepted
+        await page.abort(stopped.id)
+        assert (await stopped.finished)["reason"] == "aborted"
+        answers.set()
+        assert (await queued.finished)["reason"] == "completed"
+        await page.set_state({"n": 1})
+        replaced = page.run("stream until replaced")
+        await page.until(lambda: "TOOL_CALL_ARGS" in [e["type"] for e in replaced.events])
+        replacing = page.run("instead", ifBusy="replace")
+        assert (await replaced.finished)["reason"] == "aborted"
+        assert (await replacing.finished)["reason"] == "completed"
+        await page.patch_state([{"op": "add", "path": "/m", "value": 2}])
+        assert (await page.run_tool("fast"))["outcome"] == "ok"
+        assert (await page.run_tool("fast", followUp="and then?"))["outcome"] == "ok"
+        await page.until(lambda: page.thread().run is None and page.messages[-1].get("content"))
     await bridge.close()
     return events
 
@@ -243,6 +320,17 @@ def test_p6_every_recorded_run_passes_the_verifier_of_ag_ui() -> None:
         streams |= {f"{agent.__name__} {n}": run for n, run in enumerate(runs)}
     told = verdicts(streams)
     assert told.keys() == streams.keys()
+    assert {name: error for name, error in told.items() if error} == {}
+
+
+@pytest.mark.node
+def test_p6_runs_that_pages_stop_queue_and_replace_pass_it_too() -> None:
+    need("@ag-ui/client")
+    runs = split(asyncio.run(record_with_a_page()))
+    ends = [run[-1].get("result", {}).get("reason") for run in runs]
+    assert ends == ["aborted", "completed", "aborted", "completed", "no_follow_up", "completed"]
+    told = verdicts({f"run {n}": run for n, run in enumerate(runs)})
+    assert len(told) == len(runs)
     assert {name: error for name, error in told.items() if error} == {}
 
 

@@ -27,6 +27,9 @@ _LOST: Final = (
     " check before calling it again"
 )
 
+_MAYBE: Final = "the page went away before it answered; the tool may have been carried out"
+"""Of a tool that starts without leave, as one that can be repeated does."""
+
 _NOBODY: Final[Mapping[CallCode, str]] = {
     CallCode.UNAVAILABLE: "the page no longer has this tool",
     CallCode.NO_CLIENT: "no page that has this tool is connected",
@@ -159,4 +162,5 @@ class Homes:
     def _nobody(self, call: Call, code: CallCode) -> None:
         """Nobody is left who could carry it out."""
         event = CallEvent.NOBODY if call.state is CallState.QUEUED else CallEvent.REFUSED
-        self._desk.settle(call, refusal(event, code, _NOBODY[code]))
+        gone = code is CallCode.PAGE_GONE and call.repeatable
+        self._desk.settle(call, refusal(event, code, _MAYBE if gone else _NOBODY[code]))

@@ -55,18 +55,19 @@ class _Draft:
         """Containers this draft has made, by identity; held, so that an identity is not reused."""
 
     def apply(self, operation: Mapping[str, Json]) -> None:
-        patch = jsonpatch.JsonPatch([operation])
+        patch = jsonpatch.JsonPatch([operation])  # judges its shape
         if operation["op"] == "copy":
-            patch = jsonpatch.JsonPatch([self._as_add(operation)])
+            self._copy(JsonPointer(operation["from"]), JsonPointer(operation["path"]).parts)
+            return
         if operation["op"] != "test":
             self._make_own(JsonPointer(operation["path"]).parts[:-1])
         if operation["op"] == "move":
             self._make_own(JsonPointer(operation["from"]).parts[:-1])
         self.root = patch.apply(self.root, in_place=True)
 
-    def _as_add(self, operation: Mapping[str, Json]) -> dict[str, Json]:
-        """The copy as an add of what is shared from now on, and so no longer anybody's own."""
-        value = JsonPointer(operation["from"]).resolve(self.root)
+    def _copy(self, source: JsonPointer, steps: Sequence[str]) -> None:
+        """Put what stands at `source` at another place too; it is shared, and nobody's own."""
+        value = source.resolve(self.root)
         if self._left is not None:
             size = size_within(value)
             if size is None or size > self._left:
@@ -74,7 +75,11 @@ class _Draft:
                 raise PeerError(CommandCode.TOO_LARGE, message, "/patch")
             self._left -= size
         self._own.clear()
-        return {"op": "add", "path": operation["path"], "value": value}
+        self._make_own(steps[:-1])
+        if steps:
+            _put(JsonPointer.from_parts(steps[:-1]).resolve(self.root), steps[-1], value)
+        else:
+            self.root = value
 
     def _make_own(self, steps: Sequence[str]) -> None:
         """Copy what is not this draft's own on the way; a way that ends is left to `jsonpatch`."""
@@ -98,3 +103,16 @@ class _Draft:
         made = value.copy()
         self._own[id(made)] = made
         return made
+
+
+def _put(container: Json, key: str, value: Json) -> None:
+    """As RFC 6902 adds: a member is set, an element goes before the index, "-" is the end."""
+    if isinstance(container, dict):
+        container[key] = value
+        return
+    if not isinstance(container, list):
+        raise UsageError("the patch copies into what holds nothing")
+    at = len(container) if key == "-" else int(key)
+    if at > len(container) or (key != "-" and key != str(at)) or at < 0:
+        raise UsageError("the patch copies to a place that is not there")
+    container.insert(at, value)

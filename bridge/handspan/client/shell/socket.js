@@ -53,7 +53,6 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
   let down;
   /** Of the next attempt, or of the heartbeat. @type {any} */
   let timer;
-  let heardAt = 0;
   let heartbeatMs = HEARTBEAT_MS;
   /** What the server asks to wait besides. */
   let restMs = 0;
@@ -87,16 +86,15 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
     };
     socket.onmessage = ({ data }) => hear(data);
     socket.onclose = ({ code }) => closed(code);
-    heardAt = Date.now();
     listen();
   }
 
   /** @param {any} data */
   function hear(data) {
-    heardAt = Date.now();
     try {
       const frame = JSON.parse(data);
       take(frame);
+      listen();
       owner.receive(frame);
     } catch (problem) {
       owner.problem(new HandspanError({ code: "bad_frame", message: String(problem) }));
@@ -118,11 +116,10 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
     owner.turn("open");
   }
 
-  /** Nothing heard for two heartbeats: nobody is there, whatever the socket believes. */
+  /** From now on: nothing heard for two heartbeats means that nobody is there, whatever the socket believes. */
   function listen() {
-    const leftMs = heardAt + 2 * heartbeatMs - Date.now();
-    if (leftMs > 0) timer = setTimeout(listen, leftMs);
-    else retry();
+    clearTimeout(timer);
+    timer = setTimeout(retry, 2 * heartbeatMs);
   }
 
   /** @param {number} code */
