@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import fields
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -318,3 +318,22 @@ def test_p12_what_a_page_sent_at_the_limit_fits_a_frame_to_a_page():
 def test_a_page_in_python_refuses_what_no_server_sends(text):
     with pytest.raises(PeerError):
         decode_server(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"type": "tool.invoke", "followUp": {"a": 1}}, "/followUp"),
+        ({"type": "tool.invoke", "followUp": [1]}, "/followUp"),
+        ({"type": "tool.progress", "progress": {"int": 1}}, "/progress"),
+        ({"type": "tool.progress", "total": {}}, "/total"),
+        ({"type": "run.start", "message": 7}, "/message"),
+    ],
+)
+def test_p14_a_path_names_fields_of_the_frame_and_nothing_of_the_validator(
+    fields: dict[str, Any], path: str
+) -> None:
+    whole = {"id": "1", "threadId": "t", "name": "x", "callId": "c", "attempt": 1} | fields
+    with pytest.raises(FrameProblem) as problem:
+        decode(json.dumps(whole))
+    assert problem.value.path == path
