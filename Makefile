@@ -27,7 +27,7 @@ test: dev $(NODE_MODULES)/.made
 
 long: dev $(NODE_MODULES)/.made
 	@sh .ci/install browser || true
-	@HANDSPAN_LONG=1 $(BIN)/python -m pytest
+	@HANDSPAN_LONG=1 $(BIN)/python -m pytest -o faulthandler_timeout=3600
 
 lint: dev $(NODE_MODULES)/.made
 	@VENV=$(VENV) sh .ci/lint
