@@ -52,7 +52,7 @@ class Approvals:
         assert call.spec is not None  # resolved before anybody is asked
         call.move(event)
         bound = digest([call.id, call.spec.digest, call.name, call.args])
-        call.asked = self._space.now if call.asked is None else call.asked
+        call.asked = True
         expires = self._space.now + self._space.policy.approval_timeout
         call.approval = Approval(digest=bound, expires_at=expires, reason=reason)
         tell(self._space, call, "waiting_approval")

@@ -162,8 +162,6 @@ class Call:
     depth: int
     name: str
     message_id: MessageId
-    provider_id: str | None = None
-    """What the agent called it, where that is another name."""
     ticket: str | None = None
     """Who waits for it inside the step."""
     state: CallState = CallState.PROPOSED
@@ -187,8 +185,8 @@ class Call:
     """Queued with nobody to carry it out; somebody may still come."""
     approval: "Approval | None" = None
     """The question that is open."""
-    asked: float | None = None
-    """When a human was first asked about it."""
+    asked: bool = False
+    """Whether a human was ever asked about it."""
     decision: tuple[Any, ...] | None = None
     """The answer that was applied."""
     settlement: Settlement | None = None

@@ -129,7 +129,7 @@ def _run_abort(session: "Session", frame: f.RunAbort) -> None:
 
 def _tool_started(session: "Session", frame: f.ToolStarted) -> None:
     message = i.LeaveAsked(_asker(session, frame), frame.call_id, frame.attempt)
-    session.do(e.TellCall(frame.call_id, message, _ticket(session, frame)))
+    session.do(e.TellCall(frame.call_id, message, session.ticket(frame.id)))
 
 
 def _tool_result(session: "Session", frame: f.ToolResult) -> None:
@@ -137,7 +137,7 @@ def _tool_result(session: "Session", frame: f.ToolResult) -> None:
         session.tell_threads()
     asker = _asker(session, frame)
     message = i.ResultGiven(asker, frame.call_id, frame.attempt, answer_of(frame))
-    session.do(e.TellCall(frame.call_id, message, _ticket(session, frame)))
+    session.do(e.TellCall(frame.call_id, message, session.ticket(frame.id)))
 
 
 def _approval_answer(session: "Session", frame: f.ApprovalAnswer) -> None:
@@ -150,7 +150,7 @@ def _approval_answer(session: "Session", frame: f.ApprovalAnswer) -> None:
         args=frame.args,
         remember=frame.remember is True,
     )
-    session.do(e.TellCall(frame.call_id, message, _ticket(session, frame)))
+    session.do(e.TellCall(frame.call_id, message, session.ticket(frame.id)))
 
 
 def _state_update(session: "Session", frame: f.StateUpdate) -> None:
@@ -160,20 +160,15 @@ def _state_update(session: "Session", frame: f.StateUpdate) -> None:
 
 
 def _thread_list(session: "Session", frame: f.ThreadList) -> None:
-    session.do(e.ListThreads(_ticket(session, frame)))
+    session.do(e.ListThreads(session.ticket(frame.id)))
 
 
 def _thread_delete(session: "Session", frame: f.ThreadDelete) -> None:
-    session.do(e.DeleteThread(_ticket(session, frame), frame.thread_id))
-
-
-def _ticket(session: "Session", frame: f.Command) -> str:
-    """Names the command among those of every document that the session has had."""
-    return f"{session.document} {frame.id}"
+    session.do(e.DeleteThread(session.ticket(frame.id), frame.thread_id))
 
 
 def _asker(session: "Session", frame: f.Command) -> Asker:
-    return Asker(session.id, _ticket(session, frame))
+    return Asker(session.id, session.ticket(frame.id))
 
 
 def answer_of(frame: f.ToolResult) -> i.Answer:

@@ -170,7 +170,7 @@ class Desk:
         Raises:
             PeerError: `unknown_call`: nobody was asked about it.
         """
-        if call.asked is None:
+        if not call.asked:
             raise PeerError(CommandCode.UNKNOWN_CALL, "nobody was asked about this call")
         said = (given.digest, given.approved, given.reason, given.args, given.remember)
         if call.approval is None or given.digest != call.approval.digest:

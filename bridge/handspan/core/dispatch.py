@@ -57,19 +57,20 @@ class Dispatch:
     def _overlaps(self, call: Call) -> bool:
         return call.overlaps or self._space.policy.tool_execution == "parallel"
 
-    def _dispatch_to_page(self, call: Call) -> None:
-        assert call.holder is not None and call.spec is not None  # noqa: PT018 (of `pump`)
+    def _begin_attempt(self, call: Call) -> None:
+        """Recorded, then told; what goes out comes behind."""
         call.dispatch(call.holder, self._space.now + self._timeout(call))
         self._space.record("call_dispatched", callId=call.id, attempt=call.attempt)
         tell(self._space, call, "dispatched")
+
+    def _dispatch_to_page(self, call: Call) -> None:
+        self._begin_attempt(call)
         self.offer(call)
 
     def _dispatch_to_server(self, call: Call) -> None:
         assert call.spec is not None  # of `pump`
-        call.dispatch(None, self._space.now + self._timeout(call))
+        self._begin_attempt(call)
         call.move(CallEvent.LEAVE)
-        self._space.record("call_dispatched", callId=call.id, attempt=call.attempt)
-        tell(self._space, call, "dispatched")
         args = _given(call)
         self._space.do(StartTool(call.id, call.run_id, call.depth, call.spec.name, args))
 

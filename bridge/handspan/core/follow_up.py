@@ -81,9 +81,13 @@ def _aborted(step: StepFacts, policy: Policy) -> Verdict | None:
     return Stop(StopReason.ABORTED) if step.aborted else None
 
 
+def is_whole(finish_reason: str | None) -> bool:
+    """Whether the model ended its turn by itself; the calls of one that was cut off do not run."""
+    return finish_reason in WHOLE_FINISH_REASONS
+
+
 def _truncated(step: StepFacts, policy: Policy) -> Verdict | None:
-    whole = step.finish_reason in WHOLE_FINISH_REASONS
-    return None if whole else Stop(StopReason.TRUNCATED)
+    return None if is_whole(step.finish_reason) else Stop(StopReason.TRUNCATED)
 
 
 def _invoked(step: StepFacts, policy: Policy) -> Verdict | None:

@@ -14,9 +14,6 @@ StopCondition = Callable[[Any], Any]
 """A predicate over the steps of a run; sync or async; evaluated by the driver."""
 
 _NONE_ALLOWED = frozenset({"sessions_per_address"})
-_NO_NUMBERS = frozenset(
-    {"on_error", "reflect", "tool_execution", "on_disconnect", "stop_when", "trusted_proxies"}
-)
 _NO_NUMBERS = frozenset({"stop_when", "trusted_proxies"})
 _ZERO_ALLOWED = frozenset({"page_grace", "drain_grace", "cleanup_grace", "max_depth"})
 
@@ -97,7 +94,7 @@ class Policy:
             if getattr(self, name) not in choices:
                 raise UsageError(f"Policy.{name} must be one of {', '.join(choices)}")
         for f in fields(self):
-            if f.name not in _NO_NUMBERS:
+            if f.name not in _NO_NUMBERS and f.name not in _MODES:
                 _check_number(f.name, getattr(self, f.name))
 
     def told(self) -> Mapping[str, Any]:
@@ -118,7 +115,7 @@ def _camel(name: str) -> str:
 
 def _check_number(name: str, value: object) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        if name in _MODES or name in _NO_NUMBERS or (value is None and name in _NONE_ALLOWED):
+        if value is None and name in _NONE_ALLOWED:
             return
         raise UsageError(f"Policy.{name} must be a number")
     lowest_is_zero = name in _ZERO_ALLOWED

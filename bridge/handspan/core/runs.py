@@ -30,7 +30,7 @@ from .call import Call, CallState
 from .desk import Desk
 from .effects import JudgeStops, RunOver, RunValue, StartStep, StopStep
 from .emission import Emission, Misplaced
-from .follow_up import Continue, Judge, Stop, should_continue
+from .follow_up import Continue, Judge, Stop, is_whole, should_continue
 from .reports import invoke_result, run_finished, run_started, say_as_user, show_results
 from .run import Run, Step
 from .sink import StepSink, change_state
@@ -218,12 +218,10 @@ class Runs:
     def _end_step(self, run: Run, finish_reason: str | None) -> None:
         run.step.ended = True
         run.step.finish_reason = finish_reason
-        verdict = should_continue(run.facts(None), self.space.policy)
-        cut = isinstance(verdict, Stop) and verdict.reason is StopReason.TRUNCATED
         for call in run.step.calls:
             if call.state is not CallState.PROPOSED:
                 continue
-            if cut:
+            if not is_whole(finish_reason):
                 self.desk.refuse(call, CallCode.TRUNCATED_TURN, _CUT)
             elif run.reflecting:
                 self.desk.refuse(call, CallCode.LIMIT, "the run is at its depth limit")
@@ -247,7 +245,8 @@ class Runs:
         """After every input: dispatch what can go, and decide when a step has settled."""
         while self.run is not None:
             run = self.run
-            self.desk.pump(run)
+            if self.desk.open_calls:
+                self.desk.pump(run)
             if not run.settled or run.judging:
                 return
             run.count_round()

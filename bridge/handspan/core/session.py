@@ -47,6 +47,7 @@ class Session:
         session_id: SessionId,
         principal: Principal,
         *,
+        origin: str | None = None,
         policy: Policy,
         ids: IdSource,
         compile_schema: Compile,
@@ -55,6 +56,8 @@ class Session:
     ) -> None:
         self.id = session_id
         self.principal = principal
+        self.origin = origin
+        """Where its page came from; a resume must come from there too."""
         self.document = DocumentId("")
         self.connection: ConnectionId | None = None
         """The live one; frames of another are not heard."""
@@ -315,10 +318,14 @@ class Session:
             self.do(e.SendFrame(frame))
 
     def reply(self, command: str, result: Json) -> None:
-        self._finish(f"{self.document} {command}", result, None)
+        self._finish(self.ticket(command), result, None)
 
     def _refuse(self, command: str, problem: PeerError) -> None:
-        self._finish(f"{self.document} {command}", None, problem)
+        self._finish(self.ticket(command), None, problem)
+
+    def ticket(self, command: str) -> str:
+        """Names a command among those of every document that the session has had."""
+        return f"{self.document} {command}"
 
     def _finish(self, ticket: str, result: Json, problem: PeerError | None) -> None:
         """Keep the reply for the document that asked; a later document has asked something else."""

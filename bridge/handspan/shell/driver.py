@@ -89,14 +89,14 @@ class Driver:
 
     def tell_thread(self, key: ThreadKey, message: i.ThreadInput, *, create: bool = False) -> None:
         """Give an input to a thread; it is handled before this returns, unless one is at work."""
-        self._queue.append((key, message, create))
-        self._work()
+        self._tell(key, message, create)
 
     def tell_session(self, session: SessionId, message: s.SessionInput) -> None:
-        self._queue.append((session, message, False))
-        self._work()
+        """The same for a session."""
+        self._tell(session, message)
 
-    def _work(self) -> None:
+    def _tell(self, target: Any, message: Any, create: bool = False) -> None:
+        self._queue.append((target, message, create))
         if self._running:
             return
         self._running = True
@@ -149,10 +149,9 @@ class Driver:
         if asker is None:
             return
         if isinstance(message, i.AbortRequested):
-            self._reply(asker, {"aborted": False}, None)
+            self._reply(asker, {"aborted": False})
         else:
-            error = PeerError(CommandCode.UNKNOWN_THREAD, "there is no such thread")
-            self._reply(asker, None, error)
+            self._reply(asker, None, _no_thread())
 
     def _note_activity(self, key: ThreadKey, thread: Thread) -> None:
         if thread.run is not None or thread.runs.queue:
@@ -180,8 +179,7 @@ class Driver:
 
     def _time_is_up(self, target: Any) -> None:
         self._timers.pop(target, None)
-        self._queue.append((target, i.DeadlinePassed(), False))
-        self._work()
+        self._tell(target, i.DeadlinePassed())
 
     def _plan_sweep(self) -> None:
         when = self.clock.now() + min(SWEEP_S, self.policy.thread_idle)
@@ -189,7 +187,7 @@ class Driver:
 
     def evict(self) -> None:
         """Let idle threads that are too old or too many leave memory; and again in a while."""
-        for key in self.hub.to_evict(self.clock.now(), lambda thread: not thread.space.readers):
+        for key in self.hub.to_evict(self.clock.now()):
             self.hub.drop(key)
         self._plan_sweep()
 
@@ -234,15 +232,14 @@ class Driver:
     def _reply_effect(self, _: Thread, effect: e.Reply) -> None:
         self._reply(effect.asker, effect.result, effect.error)
 
-    def _reply(self, asker: Asker, result: Json, error: PeerError | None) -> None:
+    def _reply(self, asker: Asker, result: Json, error: PeerError | None = None) -> None:
         if asker.session is not None:
-            self._queue.append((asker.session, s.Answered(asker.ticket, result, error), False))
-            self._work()
-            return
-        self.waiters.settle("answer", asker.ticket, (result, error))
+            self.tell_session(asker.session, s.Answered(asker.ticket, result, error))
+        else:
+            self.waiters.settle("answer", asker.ticket, (result, error))
 
     def _tell_session_effect(self, _: Thread, effect: e.TellSession) -> None:
-        self._queue.append((effect.session, effect.message, False))
+        self.tell_session(effect.session, effect.message)
 
     def _give_value(self, _: Thread, effect: e.GiveValue) -> None:
         self.waiters.settle("call", effect.ticket, effect.value)
@@ -256,15 +253,15 @@ class Driver:
     # ---- effects of a session ----------------------------------------------------------------
 
     def _tell_thread_effect(self, _: Session, effect: e.TellThread) -> None:
-        self._queue.append((effect.key, effect.message, effect.create))
+        self.tell_thread(effect.key, effect.message, create=effect.create)
 
     def _tell_call(self, session: Session, effect: e.TellCall) -> None:
         key = self.hub.calls.get((session.principal.id, effect.call_id))
         if key is not None and key in self.hub.threads:
-            self._queue.append((key, effect.message, False))
+            self.tell_thread(key, effect.message)
         elif effect.ticket is not None:
             error = PeerError(CommandCode.UNKNOWN_CALL, "there is no such call")
-            self._queue.append((session.id, s.Answered(effect.ticket, None, error), False))
+            self._reply(Asker(session.id, effect.ticket), None, error)
 
     def _abort_anywhere(self, session: Session, effect: e.AbortAnywhere) -> None:
         key = self.hub.thread_of_run(session.principal.id, effect.run_id)
@@ -272,7 +269,7 @@ class Driver:
         if key is None:
             self._nobody_home(message)
         else:
-            self._queue.append((key, message, False))
+            self.tell_thread(key, message)
 
     def _list_threads(self, session: Session, effect: e.ListThreads) -> None:
         shift = datetime.now(UTC).timestamp() - self.clock.now()
@@ -281,21 +278,19 @@ class Driver:
             for key, thread in self.hub.threads.items()
             if key.principal == session.principal.id
         ]
-        answer = s.Answered(effect.ticket, {"threads": told})
-        self._queue.append((session.id, answer, False))
+        self._reply(Asker(session.id, effect.ticket), {"threads": told})
 
     def _delete_thread(self, session: Session, effect: e.DeleteThread) -> None:
         key = ThreadKey(session.principal.id, effect.thread_id)
-        thread = self.hub.threads.get(key)
-        if thread is None:
-            error = PeerError(CommandCode.UNKNOWN_THREAD, "there is no such thread")
-            self._queue.append((session.id, s.Answered(effect.ticket, None, error), False))
+        asker = Asker(session.id, effect.ticket)
+        if key not in self.hub.threads:
+            self._reply(asker, None, _no_thread())
             return
-        self._queue.append((key, i.Deleted(), False))
+        self.tell_thread(key, i.Deleted())
         for other in self.hub.sessions.values():
             if other.principal.id == key.principal:
-                self._queue.append((other.id, s.ThreadGone(key), False))
-        self._queue.append((session.id, s.Answered(effect.ticket, {}), False))
+                self.tell_session(other.id, s.ThreadGone(key))
+        self._reply(asker, {})
 
     def _thread_over(self, thread: Thread, _: e.ThreadOver) -> None:
         key = thread.space.key
@@ -317,10 +312,11 @@ class Driver:
 
     # ---- sessions ----------------------------------------------------------------------------
 
-    def make_session(self, principal: Principal) -> Session:
+    def make_session(self, principal: Principal, origin: str | None) -> Session:
         session = Session(
             SessionId(self.ids.new("s")),
             principal,
+            origin=origin,
             policy=self.policy,
             ids=SessionIds(self.ids),
             compile_schema=self._compile,
@@ -366,6 +362,10 @@ class Driver:
             self._sweep.cancel()
         self.waiters.cancel_all()
         self.store.close()
+
+
+def _no_thread() -> PeerError:
+    return PeerError(CommandCode.UNKNOWN_THREAD, "there is no such thread")
 
 
 _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {

@@ -31,8 +31,6 @@ PROBE_S: Final = 2.0
 _PING: Final = frame_bytes(f.Ping())
 _LOG = logging.getLogger("handspan.greeter")
 
-Refusal = Any
-
 
 class Greeter:
     """`shell.socket.Gate` over a driver."""
@@ -46,10 +44,8 @@ class Greeter:
         self._driver = driver
         self._authenticate = authenticate
         self._authorize = authorize
-        self._sessions: dict[int, SessionId] = {}
-        """Which session a welcomed socket was welcomed as."""
-        self._origins: dict[SessionId, str | None] = {}
         self._addresses: Counter[str] = Counter()
+        """How many welcomed sockets each address has."""
         self._probes: dict[int, asyncio.Event] = {}
 
     # ---- Gate --------------------------------------------------------------------------------
@@ -74,7 +70,7 @@ class Greeter:
         if isinstance(frame, f.Hello):
             socket.writer.control(_error(CommandCode.INVALID_FRAME, "a hello is the first frame"))
             return
-        session_id = self._sessions[socket.id]
+        session_id = SessionId(socket.session_id)
         allowed = await self._allowed(session_id, frame)
         message = s.FrameReceived(ConnectionId(socket.id), frame, allowed)
         self._driver.tell_session(session_id, message)
@@ -85,11 +81,10 @@ class Greeter:
         probe = self._probes.get(socket.id)
         if probe is not None:
             probe.set()
-        session_id = self._sessions.pop(socket.id, None)
-        if session_id is not None:
-            self._addresses[socket.request.address] -= 1
-            self._driver.tell_session(session_id, s.SocketLost(ConnectionId(socket.id)))
-        self._forget_origins()
+        if socket.welcomed:
+            self._addresses -= Counter([socket.request.address])
+            lost = s.SocketLost(ConnectionId(socket.id))
+            self._driver.tell_session(SessionId(socket.session_id), lost)
 
     def draining(self) -> bool:
         return self._driver.is_draining
@@ -98,7 +93,7 @@ class Greeter:
         """Counters, and what there is now."""
         hub = self._driver.hub
         gauges = {
-            "sockets": len(self._sessions),
+            "sockets": self._addresses.total(),
             "sessions": len(hub.sessions),
             "threads": len(hub.threads),
             "runs": len(hub.active),
@@ -149,9 +144,7 @@ class Greeter:
             socket.writer.control(_error(CommandCode.LIMIT, "too many sessions", True))
             socket.close(CloseCode.OVERLOAD, "too many sessions")
             return None
-        session = self._driver.make_session(principal)
-        self._origins[session.id] = socket.request.origin
-        return session
+        return self._driver.make_session(principal, socket.request.origin)
 
     def _welcome(
         self,
@@ -163,7 +156,6 @@ class Greeter:
     ) -> None:
         socket.session_id = session.id
         socket.welcomed = True
-        self._sessions[socket.id] = session.id
         self._addresses[socket.request.address] += 1
         self._driver.outlets.sockets[socket.id] = socket
         why: Any = refusal.value if refusal else None
@@ -193,7 +185,7 @@ class Greeter:
             session is not None
             and session.knows(hello.session.secret)
             and session.principal == principal
-            and self._origins.get(session.id) == socket.request.origin
+            and session.origin == socket.request.origin
         )
         if session is None or not good:
             return None, ResumeRefusal.UNKNOWN_SESSION
@@ -227,11 +219,6 @@ class Greeter:
         if principal == ANONYMOUS:
             return True
         return self._driver.hub.sessions_of(principal.id) < policy.sessions_per_principal
-
-    def _forget_origins(self) -> None:
-        if len(self._origins) > 2 * len(self._driver.hub.sessions) + 64:
-            sessions = self._driver.hub.sessions
-            self._origins = {k: v for k, v in self._origins.items() if k in sessions}
 
     # ---- authorize ---------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ leave memory. Deliberately decides nothing that a machine decides.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -94,12 +94,12 @@ class Hub:
         if source is not None:
             source.release_all()
 
-    def to_evict(self, now: float, may_leave: Callable[[Thread], bool]) -> Iterator[ThreadKey]:
+    def to_evict(self, now: float) -> Iterator[ThreadKey]:
         """Idle threads that are too old or too many; a running one never."""
         over = len(self.threads) - self.policy.threads
         for key, thread in list(self.threads.items()):
             old = now - thread.touched_at > self.policy.thread_idle
-            if (old or over > 0) and thread.idle and may_leave(thread):
+            if (old or over > 0) and thread.idle:
                 over -= 1
                 yield key
             elif not old and over <= 0:

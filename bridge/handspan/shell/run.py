@@ -8,25 +8,23 @@ worker thread, since a sync agent or tool lives in one.
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ag_ui.core import Message
 from pydantic import TypeAdapter
 
 from handspan.core import inputs as i
-from handspan.core.effects import StartStep
+from handspan.core.effects import CallValue, StartStep
 from handspan.core.parties import Asker
-from handspan_protocol.codec import encode, parse_json
+from handspan_protocol.codec import encode
 from handspan_protocol.content import copy_json
-from handspan_protocol.errors import PeerError, RunCode, UsageError
+from handspan_protocol.errors import RunCode, UsageError
 from handspan_protocol.frames import ContextItem
 from handspan_protocol.tools import Tool, parameters_of
 
 from .values import CallItem, CallResult, Handoff, ReasoningItem, call_result
-
-if TYPE_CHECKING:
-    from handspan.core.effects import CallValue
 
 Json = Any
 
@@ -36,8 +34,11 @@ _MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 class Desk(Protocol):
     """What a Run asks of the driver."""
 
+    loop: asyncio.AbstractEventLoop
+    """Where `say` must be called."""
+
     def say(self, message: i.ThreadInput) -> None:
-        """Tell the run's thread; callable from any OS thread of the process."""
+        """Tell the run's thread."""
 
     def state(self) -> Json:
         """The thread's state as it is now."""
@@ -77,7 +78,7 @@ class Run:
     @cached_property
     def messages(self) -> list[Message]:
         """The history, as ag_ui.core messages; the new user message is the last."""
-        return _MESSAGES.validate_python([_shown(m) for m in self._step.messages])
+        return _MESSAGES.validate_python(list(self._step.messages))
 
     @cached_property
     def tools(self) -> list[Tool]:
@@ -182,7 +183,7 @@ class Run:
         if threading.get_ident() == self._home:
             self._desk.say(message)
         else:
-            _loop_of(self._desk).call_soon_threadsafe(self._desk.say, message)
+            self._desk.loop.call_soon_threadsafe(self._desk.say, message)
 
     def take(self, item: Any) -> None:
         """Say one item of the agent.
@@ -230,11 +231,6 @@ class Run:
         return i.StepFailed(self._run_id, self.depth, code.value, message)
 
 
-def _loop_of(desk: Any) -> asyncio.AbstractEventLoop:
-    loop: asyncio.AbstractEventLoop = desk.loop
-    return loop
-
-
 def _raw(args: Mapping[str, Json] | str | None) -> str:
     if args is None:
         return "{}"
@@ -242,13 +238,7 @@ def _raw(args: Mapping[str, Json] | str | None) -> str:
 
 
 def _offered(tool: Tool) -> Tool:
-    from dataclasses import replace
-
     return replace(tool, parameters=copy_json(parameters_of(tool)))
-
-
-def _shown(message: Mapping[str, Json]) -> Mapping[str, Json]:
-    return message
 
 
 def _keep_nulls(event: dict[str, Json], item: Any) -> None:
@@ -256,11 +246,3 @@ def _keep_nulls(event: dict[str, Json], item: Any) -> None:
     for field, alias in (("value", "value"), ("snapshot", "snapshot"), ("event", "event")):
         if field in type(item).model_fields and alias not in event:
             event[alias] = getattr(item, field, None)
-
-
-def arguments_of(raw: str) -> Json:
-    """The parsed arguments of a call item, for tests and adapters."""
-    try:
-        return parse_json(raw) if raw.strip() else {}
-    except PeerError:
-        return None
