@@ -14,6 +14,7 @@ import signal
 import ssl
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
@@ -46,6 +47,12 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a f
 Origins = Annotated[list[str] | None, typer.Option(help="A page's origin to allow; repeatable.")]
 Hosts = Annotated[list[str] | None, typer.Option(help="A further name in `Host`; repeatable.")]
 Insecure = Annotated[bool, typer.Option(help="Listen beyond loopback without an authenticator.")]
+Static = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True, file_okay=False, help="A folder to serve at /: all of it but dotfiles."
+    ),
+]
 Metrics = Annotated[bool, typer.Option(help="Answer /metrics to others than loopback.")]
 JsonLog = Annotated[bool, typer.Option(help="One JSON object a line.")]
 Reload = Annotated[bool, typer.Option(help="Restart when a .py file below this folder changes.")]
@@ -81,6 +88,7 @@ def serve(  # noqa: PLR0917 (typer reads its options off the signature)
     origin: Origins = None,
     allow_host: Hosts = None,
     insecure: Insecure = False,
+    static: Static = None,
     metrics: Metrics = False,
     reload: Reload = False,
     log_json: JsonLog = False,
@@ -98,6 +106,7 @@ def serve(  # noqa: PLR0917 (typer reads its options off the signature)
             port,
             insecure=insecure,
             allow_hosts=allow_host or (),
+            static=static,
             metrics_open=metrics,
         ),
         host,
@@ -154,10 +163,24 @@ def _load(target: str) -> Bridge:
             found = getattr(found, name)
     except (Exception, SystemExit) as problem:
         said = str(problem).strip().splitlines() or [""]
-        _fail(f"{target} cannot be loaded: {type(problem).__name__}: {said[0]}")
+        why = f"{type(problem).__name__}: {said[0]}"
+        _fail(f"{target} cannot be loaded: {why}{_place(problem)}")
     if not isinstance(found, Bridge):
         _fail(f"{target} is a {type(found).__name__}, not a handspan.Bridge")
     return found
+
+
+def _place(problem: BaseException) -> str:
+    """Where in the user's own folder it went wrong: ` (app.py, line 3)`; nothing if elsewhere."""
+    if isinstance(problem, SyntaxError):  # says so itself
+        return ""
+    package = Path(handspan.__file__).parent
+    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
+        file = Path(frame.filename)
+        theirs = "site-packages" in file.parts or file.is_relative_to(package)
+        if file.is_relative_to(Path.cwd()) and not theirs:
+            return f" ({file.name}, line {frame.lineno})"
+    return ""
 
 
 def _demo_page() -> Path:

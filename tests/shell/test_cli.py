@@ -48,7 +48,10 @@ def test_the_version_is_printed() -> None:
         (("serve", "app"), "module:attribute"),
         (("serve", "app:nothing"), "nothing"),
         (("serve", "app:number"), "not a handspan.Bridge"),
-        (("serve", "broken:bridge"), "ZeroDivisionError"),
+        (("serve", "broken:bridge"), "ZeroDivisionError: division by zero (broken.py, line 1)"),
+        (("serve", "unclosed:bridge"), "unclosed.py, line 1"),
+        (("serve", "wrong:bridge"), "(wrong.py, line 2)"),
+        (("serve", "app:bridge", "--static", "nowhere"), "nowhere"),
         (("serve", "app:bridge", "--port", "many"), "--port"),
         (("serve", "app:bridge", "--host", "0.0.0.0"), "--insecure"),
         (("serve", "app:bridge", "--origin", "*"), "origin"),
@@ -63,6 +66,8 @@ def test_what_is_wrong_is_one_line_and_status_2(
 ) -> None:
     (tmp_path / "app.py").write_text("from handspan import Bridge\nbridge = Bridge()\nnumber = 1\n")
     (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "unclosed.py").write_text("bridge = (\n")
+    (tmp_path / "wrong.py").write_text("from handspan import Bridge\nBridge(store='postgres')\n")
     (tmp_path / "leaver.py").write_text("raise SystemExit(0)\n")
     done = command(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
@@ -155,6 +160,24 @@ def test_the_demo_serves_its_page_and_ends_on_a_signal() -> None:
             server.get("/../pyproject.toml")
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(WAIT_S) == 0
+
+
+def test_serve_offers_a_folder_as_the_page(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("from handspan import Bridge\nbridge = Bridge()\n")
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "index.html").write_text("<title>mine</title>")
+    with Server("serve", "app:bridge", "--static", "web", cwd=tmp_path) as server:
+        assert server.get("/") == 200
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            server.get("/app.py")
+
+
+def test_serve_without_a_page_says_where_the_library_is(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("from handspan import Bridge\nbridge = Bridge()\n")
+    with Server("serve", "app:bridge", cwd=tmp_path) as server:
+        with pytest.raises(urllib.error.HTTPError, match="404") as told:
+            server.get("/")
+        assert b"/client/handspan.js" in told.value.read()
 
 
 APP = """

@@ -48,6 +48,11 @@ _STATIC_TYPES: Final = {
     ".webmanifest": "application/manifest+json",
 }
 
+_NO_PAGE: Final = (
+    "Handspan is here, but no page. It answers WebSockets, and its page's library is at"
+    " /client/handspan.js. To have it serve a page of yours: --static DIR.\n"
+)
+
 _TEXT: Final = "text/plain; charset=utf-8"
 
 _CLIENT_HEADERS: Final = (
@@ -138,7 +143,7 @@ class Site:
                 self._client, segments[1:], _CLIENT_TYPES, _CLIENT_HEADERS, if_none_match
             )
         if self._static is None:
-            return plain(HTTPStatus.NOT_FOUND)
+            return plain(HTTPStatus.NOT_FOUND, said=_NO_PAGE if path == "/" else "")
         return self._file(self._static, segments, _STATIC_TYPES, _STATIC_HEADERS, if_none_match)
 
     def _metrics_answer(self, local: bool) -> Answer:
@@ -190,9 +195,11 @@ class Site:
         return file
 
 
-def plain(status: HTTPStatus, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
-    """A status and its phrase as text, not to be kept by anybody."""
-    text = "ok\n" if status is HTTPStatus.OK else f"{status.phrase.lower()}\n"
+def plain(
+    status: HTTPStatus, headers: tuple[tuple[str, str], ...] = (), *, said: str = ""
+) -> Answer:
+    """A status and its phrase as text, with what more is `said`; not to be kept by anybody."""
+    text = ("ok\n" if status is HTTPStatus.OK else f"{status.phrase.lower()}\n") + said
     return Answer(
         status,
         (("Content-Type", _TEXT), ("Cache-Control", "no-store"), *headers),
