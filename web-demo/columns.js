@@ -1,0 +1,181 @@
+/**
+ * The board as it is seen: draws the cards into their columns, lets a person do what an agent can, and
+ * points at what is talked about. A card keeps its element for as long as it is on the board, and the
+ * focus stays where it was, whoever moved the card. What a person did is announced; what an agent did is
+ * told by the conversation.
+ */
+
+import { COLUMNS, columnNamed } from "./board.js";
+import { button, byId, element, isStill } from "./dom.js";
+
+/** @import { Board, Card, Column } from "./board.js" */
+
+/** How long something stays pointed at: long enough to look up from the conversation and find it. */
+const POINTED_MS = 6_000;
+
+/** A card's way to its new place; short enough not to be waited for. */
+const MOVE_MS = 240;
+
+/** @type {Record<Column, { list: HTMLElement, section: HTMLElement, count: HTMLElement }>} */
+const HOMES = {
+  "To do": homeAt("todo"),
+  "Doing": homeAt("doing"),
+  "Done": homeAt("done"),
+};
+
+/** @param {string} id */
+function homeAt(id) {
+  const section = byId(id);
+  return { section, list: section.querySelector("ul"), count: section.querySelector(".count") };
+}
+
+/**
+ * @param {Board} board
+ * @param {(text: string) => void} announce
+ */
+export function showColumns(board, announce) {
+  /** @type {Map<number, HTMLLIElement>} */
+  const elements = new Map();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let pointing;
+
+  function draw() {
+    const held = heldCard();
+    const places = new Map([...elements.values()].map((each) => [each, each.getBoundingClientRect()]));
+    for (const [id, card] of elements) if (!board.cards.some((it) => it.id === id)) drop(id, card);
+    for (const column of COLUMNS) fill(column, board.cards.filter((card) => card.column === column));
+    places.forEach(glide);
+    if (held) hold(held);
+  }
+
+  /**
+   * @param {Column} column
+   * @param {Card[]} cards
+   */
+  function fill(column, cards) {
+    const { list, section, count } = HOMES[column];
+    cards.forEach((card, at) => {
+      const own = elements.get(card.id) ?? appear(card);
+      if (own.dataset.column !== column) furnish(own, card);
+      if (list.children[at] !== own) list.insertBefore(own, list.children[at] ?? null);
+    });
+    count.textContent = String(cards.length);
+    section.toggleAttribute("data-empty", !cards.length);
+  }
+
+  /** @param {Card} card */
+  function appear(card) {
+    const own = element("li", { class: "card", "data-card": card.id }, element("span", {}, card.title));
+    own.append(element("span", { class: "actions" }));
+    elements.set(card.id, own);
+    return own;
+  }
+
+  /**
+   * Gives a card the buttons that make sense in its column.
+   * @param {HTMLElement} own
+   * @param {Card} card
+   */
+  function furnish(own, { title, column }) {
+    const [before, after] = [COLUMNS[COLUMNS.indexOf(column) - 1], COLUMNS[COLUMNS.indexOf(column) + 1]];
+    const move = (/** @type {Column} */ to) => () => {
+      board.move(title, to);
+      announce(`${title}: moved to ${to}`);
+    };
+    own.dataset.column = column;
+    own.lastElementChild?.replaceChildren(
+      ...(before ? [button(`Move "${title}" to ${before}`, move(before), { icon: "back" })] : []),
+      ...(after ? [button(`Move "${title}" to ${after}`, move(after), { icon: "forth" })] : []),
+      button(`Remove "${title}"`, () => remove(title), { icon: "remove" }),
+    );
+  }
+
+  /** @param {string} title */
+  function remove(title) {
+    board.remove(title);
+    announce(`${title}: removed`);
+  }
+
+  /**
+   * @param {number} id
+   * @param {HTMLElement} own
+   */
+  function drop(id, own) {
+    elements.delete(id);
+    own.remove();
+  }
+
+  /**
+   * Puts the focus back where it was: on the same card, else where the next card is, else on the box for
+   * a new one.
+   * @param {Held} held
+   */
+  function hold({ id, at, list, next }) {
+    const own = elements.get(id) ?? next ?? list.lastElementChild;
+    const buttons = own?.querySelectorAll("button") ?? [];
+    (buttons[Math.min(at, buttons.length - 1)] ?? byId("new-card")).focus();
+  }
+
+  /**
+   * Points at an element: brings it into view and rings it for a while.
+   * @param {HTMLElement} one
+   */
+  function pointAt(one) {
+    clearTimeout(pointing);
+    for (const other of document.querySelectorAll("[data-pointed]")) other.removeAttribute("data-pointed");
+    one.setAttribute("data-pointed", "");
+    one.scrollIntoView({ block: "nearest", inline: "nearest", behavior: isStill() ? "auto" : "smooth" });
+    pointing = setTimeout(() => one.removeAttribute("data-pointed"), POINTED_MS);
+  }
+
+  board.subscribe(draw);
+  draw();
+
+  return {
+    /**
+     * Points at a column of that name, else at the card that is meant.
+     * @param {string} asked
+     */
+    highlight(asked) {
+      const column = columnNamed(asked);
+      const card = column ? undefined : board.find(asked);
+      pointAt(card ? /** @type {HTMLElement} */ (elements.get(card.id)) : HOMES[/** @type {Column} */ (column)].section);
+      return { highlighted: card?.title ?? column };
+    },
+
+    /**
+     * On a narrow screen the columns lie side by side beyond its edge: shows this one. Leaves the page
+     * itself where it is.
+     * @param {Column} column
+     */
+    reveal(column) {
+      const { section } = HOMES[column];
+      section.parentElement?.scrollTo({
+        left: section.offsetLeft - section.parentElement.offsetLeft,
+        behavior: isStill() ? "auto" : "smooth",
+      });
+    },
+  };
+}
+
+/** @typedef {{ id: number, at: number, list: Element, next: Element | null }} Held */
+
+/** The card that has the focus, the place of the focused button in it, and what follows the card. @returns {Held | undefined} */
+function heldCard() {
+  const own = document.activeElement?.closest(".card");
+  if (!(own instanceof HTMLElement) || !own.parentElement) return undefined;
+  const at = [...own.querySelectorAll("button")].indexOf(/** @type {any} */ (document.activeElement));
+  return { id: Number(own.dataset.card), at, list: own.parentElement, next: own.nextElementSibling };
+}
+
+/**
+ * Lets a card glide from where it was to where it is.
+ * @param {DOMRect} from
+ * @param {HTMLElement} card
+ */
+function glide(from, card) {
+  if (isStill() || !card.isConnected) return;
+  const to = card.getBoundingClientRect();
+  const [x, y] = [from.x - to.x, from.y - to.y];
+  if (x || y) card.animate([{ transform: `translate(${x}px, ${y}px)` }, {}], { duration: MOVE_MS, easing: "ease-out" });
+}

@@ -1,0 +1,161 @@
+/**
+ * What a visitor can press: the message box with Send and Stop, the suggestions, the buttons that call a
+ * tool without a model, the box for a new card. Owns what each of them asks of the bridge.
+ *
+ * A message or a button while a run is going on waits for its turn. Stop ends what is going on; what
+ * waits can be taken back by itself. Stop is always there and keeps the focus: it is never `disabled`,
+ * only said to be.
+ */
+
+import { button, byId } from "./dom.js";
+
+/** @import { Bridge } from "/client/handspan.js" */
+/** @import { View } from "/client/shell/conversation.js" */
+/** @import { Board } from "./board.js" */
+/** @import { ThemeSwitch } from "./theme.js" */
+
+/** What a visitor may begin with. */
+const STARTERS = [
+  "make it dark",
+  "add milk to todo and move it to done",
+  "run the slow task",
+  "clear the board",
+  "call make_coffee with cups 2",
+];
+
+const SURPRISES = ["Call the moon", "Fold a paper boat", "Learn one bird song", "Bake something round", "Write to an old friend"];
+
+/**
+ * @typedef {object} Parts
+ * @property {Board} board
+ * @property {ThemeSwitch} theme
+ * @property {ReturnType<typeof import("./chat.js").makeChat>} chat
+ * @property {(text: string) => void} announce
+ */
+
+/**
+ * @param {Bridge} bridge
+ * @param {Parts} parts
+ */
+export function makeControls(bridge, { board, theme, chat, announce }) {
+  const message = byId("message");
+  const stop = byId("stop");
+  const suggestions = byId("suggestions");
+  let offered = "";
+  /** Messages that are not part of the conversation yet. */
+  let waiting = 0;
+  /** @type {View | undefined} */
+  let view;
+
+  /** @param {string} text */
+  async function say(text) {
+    const run = bridge.run(text, { ifBusy: "queue" });
+    const arrived = chat.wait(text, () => {
+      run.abort();
+      if (!message.value) message.value = text;
+      message.focus();
+    });
+    let waits = true;
+    const settle = () => {
+      if (waits) [waits, waiting] = [false, waiting - 1];
+      arrived();
+      showStop();
+    };
+    waiting++;
+    showStop();
+    try {
+      for await (const _ of run) settle();
+      if ((await run.finished).reason === "lost") chat.note("the server no longer knows this run");
+    } catch (error) {
+      if (waits) refused(error);
+    } finally {
+      settle();
+    }
+  }
+
+  /** @param {any} error  a command that the server did not take */
+  const refused = ({ code, message: why }) => chat.note(`not carried out: ${why || code}`);
+
+  /**
+   * Calls a tool as a model would, but without one. With `followUp` the agent gets the result and answers.
+   * @param {string} name
+   * @param {object} args
+   * @param {boolean} [followUp]
+   */
+  const call = (name, args, followUp = false) =>
+    void bridge.runTool(name, args, { followUp, ifBusy: "queue" }).catch(refused);
+
+  function halt() {
+    if (stop.getAttribute("aria-disabled") !== "true") bridge.abort();
+  }
+
+  const showStop = () => stop.setAttribute("aria-disabled", String(!view?.run && !waiting));
+
+  /** @param {readonly any[]} texts */
+  function offer(texts) {
+    const now = JSON.stringify(texts);
+    if (now === offered) return;
+    offered = now;
+    const chip = (/** @type {string} */ text) =>
+      button(text, () => {
+        message.focus();
+        say(text);
+      });
+    suggestions.replaceChildren(...texts.map((text) => chip(String(text))));
+  }
+
+  byId("composer").addEventListener("submit", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const text = message.value.trim();
+    if (!text) return;
+    message.value = "";
+    say(text);
+  });
+  message.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape") halt();
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    byId("composer").requestSubmit();
+  });
+  stop.addEventListener("click", halt);
+
+  byId("new-card-form").addEventListener("submit", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const box = byId("new-card");
+    if (!box.value.trim()) return;
+    try {
+      const { added, column } = board.add(box.value, "To do");
+      announce(`${added}: added to ${column}`);
+      box.value = "";
+    } catch (error) {
+      chat.note(/** @type {Error} */ (error).message);
+    }
+  });
+
+  const otherTheme = () => (theme.current === "dark" ? "light" : "dark");
+  theme.subscribe(() => void (byId("do-theme").textContent = `Make it ${otherTheme()}`));
+  byId("do-theme").addEventListener("click", () => call("set_theme", { theme: otherTheme() }));
+  byId("do-surprise").addEventListener("click", () => call("add_card", { title: surprise(board) }));
+  byId("do-slow").addEventListener("click", () => call("slow_task", {}));
+  byId("do-highlight").addEventListener("click", () => call("highlight", { target: "Done" }, true));
+  byId("do-list").addEventListener("click", () => call("list_cards", {}, true));
+
+  return {
+    /** @param {View} next */
+    show(next) {
+      view = next;
+      showStop();
+      offer(next.messages.length || waiting ? next.suggestions : STARTERS);
+      byId("welcome").hidden = next.messages.length > 0 || waiting > 0;
+    },
+  };
+}
+
+/**
+ * A title that is not on the board yet.
+ * @param {Board} board
+ */
+function surprise({ cards }) {
+  const free = SURPRISES.filter((title) => !cards.some((card) => card.title === title));
+  return free[Math.floor(Math.random() * free.length)] ?? `Surprise ${cards.length + 1}`;
+}
