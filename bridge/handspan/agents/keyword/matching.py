@@ -1,0 +1,129 @@
+"""Which tool a clause means: the words that speak for each, weighed against each other.
+
+Owns the score. A word of a tool's name says most, then its title, then its description; a choice
+that stands in the clause says as much as a name. A verb that the tool does not know, and words that
+it has no use for, speak against it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from . import english
+from .filling import Filled, Filling
+from .memory import Names
+from .skill import Skill
+from .tokens import Clause
+
+ENOUGH: Final = 2.0
+"""The score of a tool that may be meant: less than one rare word of its name."""
+
+_HEAD, _LATER_VERB = 1.5, 0.5
+_OTHER_VERB, _OTHER_VERB_CHOICE = 0.4, 0.7
+_EVERY, _LEFT, _LEFT_MAX, _MISSING = 1.5, 0.5, 2.0, 0.5
+_EVERY_STEM: Final = english.stem("every")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A tool that a clause may mean."""
+
+    skill: Skill
+    filled: Filled
+    score: float
+    leaves: int
+    """Words of the clause that it has no use for."""
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.filled.missing and not self.filled.problems
+
+
+def best_match(clause: Clause, skills: Sequence[Skill], names: Names) -> Match | None:
+    """The tool that is meant, if any; of equals the first."""
+    found = [match for skill in skills if (match := match_of(clause, skill, names)) is not None]
+    best = max(found, key=lambda match: match.score, default=None)
+    return best if best is not None and best.score >= ENOUGH else None
+
+
+def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
+    """How well a clause fits a tool; None when it cannot be meant."""
+    spoken = _spoken(clause, skill)
+    fits = _fits_verb(clause, skill)
+    if skill.takes_away and not fits:
+        return None
+    if not spoken and not skill.params:
+        return None
+    filled = Filling(skill, clause, names).filled()
+    said = sum(spoken.values())
+    other_verb = not fits and _has_verb(clause) and bool(skill.verbs)
+    if other_verb:
+        said *= _OTHER_VERB
+    evidence = filled.evidence * (_OTHER_VERB_CHOICE if other_verb else 1.0)
+    leaves = _left(clause, spoken.keys() | filled.taken)
+    score = said + evidence - min(_LEFT * leaves, _LEFT_MAX) - _MISSING * len(filled.missing)
+    return Match(skill, filled, score + _every(clause, skill, fits=fits), leaves)
+
+
+def begins_with_verb_of(clause: Clause, skills: Sequence[Skill]) -> bool:
+    """Whether the clause begins as a wish of its own would: with what some tool does."""
+    if clause.head is None:
+        return False
+    word = clause.words[clause.head]
+    done = english.verbs(word.stem)
+    return any(word.stem in skill.leading or done & skill.verbs for skill in skills)
+
+
+def _spoken(clause: Clause, skill: Skill) -> dict[int, float]:
+    """By place: how much each word says for the tool; a word said twice counts once."""
+    found: dict[int, float] = {}
+    seen: set[str] = set()
+    end = len(clause) if clause.marker is None else clause.marker
+    for at, word in enumerate(clause.words[:end]):
+        if word.mark or word.is_stop or word.quoted or word.stem in seen:
+            continue
+        weight = skill.weight(word.stem)
+        if weight > 0:
+            seen.add(word.stem)
+            found[at] = weight * _place(clause, at, skill)
+    return found
+
+
+def _place(clause: Clause, at: int, skill: Skill) -> float:
+    stem = clause.words[at].stem
+    if at == clause.head:
+        return _HEAD
+    is_verb = bool(english.verbs(stem)) and stem not in english.NEUTRAL
+    return _LATER_VERB if is_verb and stem not in skill.nouns else 1.0
+
+
+def _has_verb(clause: Clause) -> bool:
+    return clause.head is not None and bool(english.verbs(clause.words[clause.head].stem))
+
+
+def _fits_verb(clause: Clause, skill: Skill) -> bool:
+    """Whether the clause's verb is one of the tool's; without one, any verb in it will do."""
+    if clause.head is None:
+        return False
+    if _has_verb(clause):
+        return skill.weight(clause.words[clause.head].stem) > 0
+    words = (word for word in clause.words if word.stem and not word.is_stop)
+    return any(english.verbs(word.stem) & skill.verbs for word in words)
+
+
+def _left(clause: Clause, used: frozenset[int] | set[int]) -> int:
+    return sum(
+        1
+        for at, word in enumerate(clause.words)
+        if at not in used and at != clause.head and _tells(word.fold, word.stem, word.is_stop)
+    )
+
+
+def _tells(folded: str, stem: str, is_stop: bool) -> bool:
+    dull = folded in english.CONTAINERS | english.PARTICLES | english.EVERY
+    return bool(folded) and not is_stop and not dull and stem not in english.NEUTRAL
+
+
+def _every(clause: Clause, skill: Skill, *, fits: bool) -> float:
+    said = any(not word.quoted and word.fold in english.EVERY for word in clause.words)
+    return _EVERY if said and fits and skill.weight(_EVERY_STEM) > 0 else 0.0

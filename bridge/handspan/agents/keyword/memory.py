@@ -1,0 +1,119 @@
+"""What has a name here: the texts a page tells of itself, and what was named last.
+
+Owns the finding of names in a run's context and history; stateless, all of it is read anew.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from handspan_protocol.errors import PeerError
+from handspan_protocol.strict_json import parse_json
+
+from . import english
+from .skill import Skill
+
+Json = Any
+
+NAMES_MAX: Final = 2_000
+"""Texts of the context that are looked at."""
+
+NAME_CHARS: Final = 200
+"""A longer text is no name."""
+
+MESSAGES_MAX: Final = 100
+"""Of the history, from its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the user may name; folds to the exact spelling."""
+
+    things: Mapping[str, str] = field(default_factory=dict)
+    """Texts of the page's context: what is there."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Other exact spellings: keys of the context, choices of the tools."""
+    last: tuple[str, ...] = ()
+    """What "it" and "them" are: the last things named."""
+
+    def spelled(self, text: str) -> str | None:
+        """The exact spelling of a text that is a known name."""
+        folded = english.fold(text)
+        return self.things.get(folded) or self.words.get(folded)
+
+    def containing(self, stems: frozenset[str]) -> str | None:
+        """The one thing whose name has all these words."""
+        found = [
+            name
+            for name in self.things.values()
+            if stems <= english.stems(english.fold(word) for word in name.split())
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def having_named(self, texts: Sequence[str]) -> "Names":
+        return replace(self, last=tuple(texts)) if texts else self
+
+
+def names_in(context: Iterable[Any], messages: Sequence[Any], skills: Sequence[Skill]) -> Names:
+    """Everything that has a name in a run."""
+    things: dict[str, str] = {}
+    words: dict[str, str] = {}
+    for item in context:
+        for text, is_key in _texts(getattr(item, "value", None)):
+            (words if is_key else things).setdefault(english.fold(text), text)
+    for skill in skills:
+        for param in skill.params:
+            for choice in param.choices:
+                words.setdefault(english.fold(str(choice)), str(choice))
+    return Names(things, words, _last_named(messages, skills))
+
+
+def _texts(value: Json) -> Iterator[tuple[str, bool]]:
+    """The short texts in a JSON value and whether each is a key; breadth first, bounded."""
+    layer: list[Json] = [value]
+    seen = 0
+    while layer and seen < NAMES_MAX:
+        here = layer.pop(0) if len(layer) < NAMES_MAX else layer.pop()
+        seen += 1
+        if isinstance(here, str):
+            if 0 < len(here) <= NAME_CHARS:
+                yield here, False
+        elif isinstance(here, Mapping):
+            yield from ((key, True) for key in list(here)[:NAMES_MAX] if len(key) <= NAME_CHARS)
+            layer.extend(list(here.values())[:NAMES_MAX])
+        elif isinstance(here, list | tuple):
+            layer.extend(here[:NAMES_MAX])
+
+
+def _last_named(messages: Sequence[Any], skills: Sequence[Skill]) -> tuple[str, ...]:
+    """The things that the newest message with such calls named."""
+    by_name = {skill.name: skill for skill in skills}
+    for message in reversed(messages[-MESSAGES_MAX:]):
+        calls = getattr(message, "tool_calls", None) or ()
+        named = [text for call in calls for text in _named_by(call, by_name)]
+        if named:
+            return tuple(dict.fromkeys(named))
+    return ()
+
+
+def _named_by(call: Any, by_name: Mapping[str, Skill]) -> list[str]:
+    skill = by_name.get(call.function.name)
+    return things_named(skill, arguments_of(call)) if skill else []
+
+
+def arguments_of(call: Any) -> dict[str, Json]:
+    """The arguments of a tool call of the history; none if they are no object."""
+    try:
+        args = parse_json(call.function.arguments or "{}")
+    except PeerError:
+        return {}
+    return args if isinstance(args, dict) else {}
+
+
+def things_named(skill: Skill, args: Mapping[str, Json]) -> list[str]:
+    """The thing that a call is about: its first free text."""
+    for param in skill.texts:
+        value = args.get(param.name)
+        if isinstance(value, str) and value:
+            return [value]
+    return []

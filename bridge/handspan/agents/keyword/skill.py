@@ -1,0 +1,315 @@
+"""What can be done: a tool, read for its words and for what it has to be told.
+
+Owns the reading of a tool's name, title, description and parameters; total, whatever the schema.
+Deliberately knows nothing of messages.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from handspan_protocol.tools import Tool
+
+from . import english
+
+Json = Any
+Kind = Literal["text", "integer", "number", "boolean", "list", "other"]
+
+TOOLS_MAX: Final = 512
+"""Read of all that a run offers."""
+
+PARAMS_MAX: Final = 64
+CHOICES_MAX: Final = 500
+_HOPS: Final = 8
+"""References followed, and alternatives entered, before a schema counts as anything."""
+
+_NAME, _TITLE, _DESCRIPTION = 3.0, 2.0, 1.0
+_ALIKE, _WEAKLY = 0.8, 0.5
+"""What a word that means alike says of that; and one that may mean much."""
+
+_KINDS: Final[dict[str, Kind]] = {
+    "string": "text",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+    "array": "list",
+}
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_LIKE_AN_ID: Final = frozenset(("id", "sku", "code", "key", "ref", "slug"))
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One thing that a tool can be told."""
+
+    name: str
+    kind: Kind = "text"
+    words: tuple[str, ...] = ()
+    """Its name, folded word for word."""
+    choices: tuple[Json, ...] = ()
+    required: bool = False
+    low: float | None = None
+    high: float | None = None
+    about: frozenset[str] = frozenset()
+    """The stems of its description."""
+    format: str = ""
+    item: "Param | None" = None
+    """What a list holds."""
+
+    @property
+    def key(self) -> str:
+        return "".join(self.words)
+
+    @property
+    def said(self) -> str:
+        """Its name, as it is told to a human."""
+        return " ".join(self.words) or self.name
+
+    @property
+    def is_free(self) -> bool:
+        """Whether any text will do."""
+        return self.kind == "text" and not self.choices and not self.wants_email
+
+    @property
+    def wants_email(self) -> bool:
+        return self.kind == "text" and (
+            self.format == "email" or bool({"email", "mail"} & set(self.words))
+        )
+
+    @property
+    def names_a_thing(self) -> bool:
+        """Whether it is an identifier, whose spelling matters."""
+        return bool(_LIKE_AN_ID & set(self.words))
+
+
+@dataclass(frozen=True)
+class Skill:
+    """A tool that is understood."""
+
+    tool: Tool
+    words: Mapping[str, float]
+    """By stem: how much a word of the message speaks for it."""
+    nouns: frozenset[str]
+    """Stems of its name and title."""
+    params: tuple[Param, ...]
+
+    @property
+    def name(self) -> str:
+        return self.tool.name
+
+    @cached_property
+    def title(self) -> str:
+        """What a human may be told of it."""
+        spoken = (self.tool.title or "").strip() or " ".join(parts_of(self.name)) or self.name
+        return spoken[:1].upper() + spoken[1:80]
+
+    @cached_property
+    def groups(self) -> Mapping[str, float]:
+        """By group of words that mean alike: the same."""
+        found: dict[str, float] = {}
+        for stem, weight in self.words.items():
+            for group in english.groups(stem):
+                found[group] = max(found.get(group, 0.0), weight)
+        return found
+
+    @cached_property
+    def verbs(self) -> frozenset[str]:
+        """What it does, as groups of verbs; empty when its name and title do not say."""
+        names, titles = parts_of(self.name), parts_of(self.tool.title or "")
+        first = [english.stem(each[0]) for each in (names, titles) if each]
+        found = frozenset[str]().union(*(english.verbs(stem) for stem in first))
+        if found:
+            return found
+        return frozenset[str]().union(*(english.verbs(english.stem(n)) for n in names))
+
+    @cached_property
+    def leading(self) -> frozenset[str]:
+        """The stems that its name and its title begin with."""
+        each = (parts_of(self.name), parts_of(self.tool.title or ""))
+        return frozenset(english.stem(parts[0]) for parts in each if parts)
+
+    @property
+    def creates(self) -> bool:
+        """Whether what it is told is new."""
+        return "add" in self.verbs
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether it destroys something: then it has to be asked for in so many words."""
+        return bool(self.leading & english.stems(("remove", "delete", "clear", "wipe", "reset")))
+
+    @property
+    def texts(self) -> tuple[Param, ...]:
+        """What free text it takes, required ones first."""
+        free = [param for param in self.params if param.is_free]
+        return tuple(sorted(free, key=lambda param: not param.required))
+
+    def weight(self, stem: str) -> float:
+        """How much a word speaks for it; a word that means alike says a little less."""
+        direct = self.words.get(stem, 0.0)
+        alike = max((self.groups.get(group, 0.0) for group in english.groups(stem)), default=0.0)
+        return max(direct, alike * (_WEAKLY if stem in english.WEAK else _ALIKE))
+
+
+# ---- reading ---------------------------------------------------------------------------------
+
+
+def skills_of(tools: Iterable[Tool]) -> tuple[Skill, ...]:
+    """What can be done with these tools; a word that many of them have tells less."""
+    read = [_skill(tool) for tool in list(tools)[:TOOLS_MAX] if tool.name != "*"]
+    having: dict[str, float] = {}
+    for skill in read:
+        for stem, weight in skill.words.items():
+            having[stem] = having.get(stem, 0.0) + weight
+    return tuple(replace(skill, words=_rarer(skill.words, having)) for skill in read)
+
+
+def parts_of(name: str) -> list[str]:
+    """The folded words of a name, however they are joined: set_theme, setTheme, "Set theme"."""
+    return [part.casefold() for part in _PARTS.findall(name[:200])]
+
+
+def _rarer(words: Mapping[str, float], having: Mapping[str, float]) -> dict[str, float]:
+    """The weights, each less the more other tools have the word too."""
+    return {stem: weight / math.sqrt(having[stem] / weight) for stem, weight in words.items()}
+
+
+def _skill(tool: Tool) -> Skill:
+    params = _params(tool.parameters)
+    names, titles = parts_of(tool.name), _telling(tool.title or "")
+    words: dict[str, float] = {}
+    for weight, found in (
+        (_NAME, names),
+        (_TITLE, titles),
+        (_DESCRIPTION, _telling(tool.description[:1_000])),
+        (_DESCRIPTION, [word for param in params for word in param.words]),
+    ):
+        for word in found:
+            words.setdefault(english.stem(word), weight)
+    nouns = english.stems([*names, *titles])
+    return Skill(tool, words, nouns, params)
+
+
+def _telling(text: str) -> list[str]:
+    folded = (english.fold(word) for word in _WORDS.findall(text))
+    return [word for word in folded if word not in english.STOP]
+
+
+def _params(schema: Json) -> tuple[Param, ...]:
+    root = schema if isinstance(schema, Mapping) else {}
+    whole = _resolved(root, root)
+    properties = whole.get("properties")
+    if not isinstance(properties, Mapping):
+        return ()
+    required = whole.get("required")
+    needed = required if isinstance(required, Sequence) else ()
+    return tuple(
+        _param(name, inner, root, required=name in needed)
+        for name, inner in list(properties.items())[:PARAMS_MAX]
+        if isinstance(name, str)
+    )
+
+
+def _param(name: str, schema: Json, root: Mapping[str, Json], *, required: bool) -> Param:
+    whole = _resolved(schema, root)
+    choices = tuple(_choices(whole, root))[:CHOICES_MAX]
+    items = whole.get("items")
+    kind = _kind(whole, choices)
+    return Param(
+        name=name,
+        kind=kind,
+        words=tuple(parts_of(name)),
+        choices=choices,
+        required=required,
+        low=_bound(whole, "minimum", "exclusiveMinimum"),
+        high=_bound(whole, "maximum", "exclusiveMaximum"),
+        about=english.stems(_telling(_text(whole.get("description")))),
+        format=_text(whole.get("format")),
+        item=_item(items, root) if kind == "list" else None,
+    )
+
+
+def _item(schema: Json, root: Mapping[str, Json]) -> Param:
+    whole = _resolved(schema, root)
+    choices = tuple(_choices(whole, root))[:CHOICES_MAX]
+    kind = _kind(whole, choices)
+    return Param(name="", kind=kind if kind != "list" else "other", choices=choices)
+
+
+def _resolved(schema: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A schema with local references followed and the first alternative that is not null."""
+    whole: dict[str, Json] = {}
+    for _ in range(_HOPS):
+        if not isinstance(schema, Mapping):
+            break
+        for key, value in schema.items():
+            whole.setdefault(key, value)
+        schema = _next(schema, root)
+    return whole
+
+
+def _next(schema: Mapping[str, Json], root: Mapping[str, Json]) -> Json:
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        return _at(root, reference)
+    for key in ("anyOf", "oneOf", "allOf"):
+        alternatives = schema.get(key)
+        if isinstance(alternatives, list):
+            return next((each for each in alternatives if not _is_null(each)), None)
+    return None
+
+
+def _at(root: Mapping[str, Json], reference: str) -> Json:
+    here: Json = root
+    for part in reference[2:].split("/")[:20]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        here = here.get(key) if isinstance(here, Mapping) else None
+    return here
+
+
+def _is_null(schema: Json) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") == "null"
+
+
+def _choices(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Json]:
+    found = schema.get("enum")
+    if isinstance(found, list):
+        return [value for value in found if _can_be_said(value)]
+    if "const" in schema and not isinstance(schema.get("anyOf", schema.get("oneOf")), list):
+        return [schema["const"]] if _can_be_said(schema["const"]) else []
+    alternatives = schema.get("anyOf", schema.get("oneOf"))
+    if not isinstance(alternatives, list):
+        return []
+    consts = [each.get("const") for each in alternatives if isinstance(each, Mapping)]
+    return [value for value in consts if _can_be_said(value)]
+
+
+def _can_be_said(value: Json) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _kind(schema: Mapping[str, Json], choices: tuple[Json, ...]) -> Kind:
+    said = schema.get("type")
+    kinds = said if isinstance(said, list) else [said]
+    for kind in kinds:
+        if isinstance(kind, str) and kind in _KINDS:
+            return _KINDS[kind]
+    if choices:
+        return "text"
+    return "text" if said is None and "properties" not in schema else "other"
+
+
+def _bound(schema: Mapping[str, Json], *keys: str) -> float | None:
+    for key in keys:
+        value = schema.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,252 @@
+"""From a message to what is to be done: the wishes in it, and a tool's call for each.
+
+Owns where one wish ends and the next begins: at "and", "then" or a comma only if what follows is a
+wish of its own ("add milk and make it dark" is two, "add bread and butter" one). Pure: the same
+message, tools and history give the same plan.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from . import english
+from .explicit import NamedCall, json_at, named_call, pairs_in
+from .filling import CHOICE
+from .matching import ENOUGH, Match, begins_with_verb_of, best_match, match_of
+from .memory import Names, things_named
+from .skill import Param, Skill
+from .tokens import Clause, Word, words_of
+
+Json = Any
+Judge = Callable[[Skill, Mapping[str, Json]], Sequence[str]]
+"""What is wrong with arguments, under the tool's schema."""
+
+LOOKED_AT_CHARS: Final = 4_000
+"""Of a message; more is a document, no wish."""
+
+WISHES_MAX: Final = 32
+"""Calls of one message. *Source:* Policy.calls_per_step has 64."""
+
+_SPLITS: Final = frozenset(("and", "then", "also", "plus", "afterwards", "&"))
+_WEAK_MARKS: Final = frozenset(",:")
+_STRONG_MARKS: Final = frozenset(";.!?\n")
+_GREETING: Final = re.compile(
+    r"help|helpme|hello|hi|hey|hithere|hellothere|heythere|goodmorning|whatcanyoudo\w{0,12}"
+    r"|whatcanidos?\w{0,8}|whatareyou|whoareyou|howareyou|howdoesthiswork|commands|tools|menu"
+    r"|whatdoyoudo|(?:(?:list|show|showme|what|which)(?:all|the|your|are|areyour|arethe)?)"
+    r"(?:tools|commands|options|functions)(?:doyouhave|arethere|canyouuse)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A call to make."""
+
+    name: str
+    args: Mapping[str, Json]
+    skill: Skill | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A wish that lacks something."""
+
+    skill: Skill
+    missing: tuple[Param, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a message comes to."""
+
+    wishes: list[Wish] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+    not_now: list[Skill] = field(default_factory=list)
+    """Meant, and not available."""
+    unknown: list[str] = field(default_factory=list)
+    """Parts that were not understood."""
+    is_greeting: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.wishes or self.asks or self.not_now)
+
+
+class Understanding:
+    """Of one message, with the tools and names of its moment; used once."""
+
+    def __init__(self, skills: Sequence[Skill], names: Names, judge: Judge) -> None:
+        self._all = skills
+        self._skills = [skill for skill in skills if skill.tool.available]
+        self._by_name = {skill.name: skill for skill in self._skills}
+        self._names = names
+        self._judge = judge
+        self._plan = Plan()
+
+    def of(self, message: str) -> Plan:
+        text = message[:LOOKED_AT_CHARS]
+        self._plan.is_greeting = _GREETING.fullmatch(english.fold(text)[:60]) is not None
+        if self._plan.is_greeting and not self._is_name(text):
+            return self._plan
+        text = self._taken_json(text)
+        for clause in self._clauses(text):
+            if len(self._plan.wishes) < WISHES_MAX:
+                self._understand(clause)
+        return self._plan
+
+    def _is_name(self, text: str) -> bool:
+        return any(english.fold(skill.name) == english.fold(text) for skill in self._skills)
+
+    # ---- calls by name -----------------------------------------------------------------------
+
+    def _taken_json(self, text: str) -> str:
+        """The text without the calls with JSON that it begins with, which are planned."""
+        while (call := named_call(text, self._by_name)) is not None and call.gives_json:
+            read = json_at(call.rest)
+            if read is None or len(self._plan.wishes) >= WISHES_MAX:
+                break
+            args, rest = read
+            self._plan_call(call.name, args)
+            text = re.sub(r"\A[\s,;.]*(?:and|then)?\s*(?:then\s+)?", "", rest)
+        return text
+
+    def _named(self, call: NamedCall) -> None:
+        skill = self._by_name.get(call.name)
+        if skill is None:
+            self._plan.wishes.append(Wish(call.name, pairs_in(call.rest)))
+            return
+        match = match_of(Clause(call.rest, words_of(call.rest)), skill, self._names)
+        pairs = {key: value for key, value in pairs_in(call.rest).items() if _has(skill, key)}
+        if match is not None and (match.is_complete or not pairs):
+            self._plan_match(match)
+        else:
+            self._plan_call(call.name, pairs)
+
+    # ---- wishes ------------------------------------------------------------------------------
+
+    def _understand(self, clause: Clause) -> None:
+        text = clause.text(0, len(clause))
+        call = named_call(text, self._by_name)
+        if call is not None and call.is_certain:
+            self._named(call)
+            return
+        match = best_match(clause, self._skills, self._names)
+        if match is not None:
+            self._plan_match(match)
+        elif call is not None:
+            self._named(call)
+        elif (elsewhere := best_match(clause, self._all, self._names)) is not None:
+            self._plan.not_now.append(elsewhere.skill)
+        elif _says_something(clause):
+            self._plan.unknown.append(text)
+
+    def _plan_match(self, match: Match) -> None:
+        if not match.is_complete:
+            self._plan.asks.append(Ask(match.skill, match.filled.missing, match.filled.problems))
+            return
+        for args in match.filled.args:
+            self._plan_call(match.skill.name, args)
+        named = [text for args in match.filled.args for text in things_named(match.skill, args)]
+        self._names = self._names.having_named(named)
+
+    def _plan_call(self, name: str, args: Mapping[str, Json]) -> None:
+        skill = self._by_name.get(name)
+        problems = self._judge(skill, args) if skill is not None else ()
+        if skill is not None and problems:
+            lacking = tuple(param for param in skill.params if param.name not in args)
+            missing = tuple(param for param in lacking if param.required)
+            none_given = lacking if not args else ()
+            said = () if missing or none_given else tuple(problems)
+            self._plan.asks.append(Ask(skill, missing or none_given, said))
+        elif len(self._plan.wishes) < WISHES_MAX:
+            self._plan.wishes.append(Wish(name, args, skill))
+
+    # ---- where a wish ends -------------------------------------------------------------------
+
+    def _clauses(self, text: str) -> Iterator[Clause]:
+        """The wishes of a message; what is no wish of its own belongs to the one before."""
+        here: list[Word] = []
+        for joint, part in _parts(words_of(text)):
+            own = part if not here or _ends(joint) else self._of_its_own(text, here, part)
+            if own is None:
+                here = [*here, *joint, *part]
+                continue
+            if here:
+                yield Clause(text, here)
+            here = own
+        if here:
+            yield Clause(text, here)
+
+    def _of_its_own(self, text: str, here: list[Word], part: list[Word]) -> list[Word] | None:
+        """The words of a part that is a wish of its own, the verb of the one before included."""
+        before = best_match(Clause(text, here), self._skills, self._names)
+        if self._own(Clause(text, part), before):
+            return part
+        return self._like_before(text, here, part, before)
+
+    def _own(self, clause: Clause, before: Match | None) -> Match | None:
+        """What a part means if it is a wish of its own."""
+        text = clause.text(0, len(clause))
+        match = best_match(clause, self._skills, self._names)
+        if match is None:
+            return None
+        call = named_call(text, self._by_name)
+        if call is not None and call.is_certain:
+            return match
+        if begins_with_verb_of(clause, self._skills):
+            return match if match.leaves == 0 or match.skill.texts else None
+        other = before is None or before.skill.name != match.skill.name
+        by_choice = match.filled.has_choice and match.filled.evidence >= CHOICE
+        return match if other and by_choice and match.is_complete and not match.leaves else None
+
+    def _like_before(
+        self, text: str, here: list[Word], part: list[Word], before: Match | None
+    ) -> list[Word] | None:
+        """ "put tea in doing | and coffee in done": the second with the verb of the first."""
+        head = Clause(text, here).head
+        if before is None or head is None or not before.filled.has_choice:
+            return None
+        if not before.is_complete:
+            return None
+        whole = [here[head], *part]
+        match = match_of(Clause(text, whole), before.skill, self._names)
+        if match is None or not match.is_complete or not match.filled.has_choice:
+            return None
+        return whole if match.score >= ENOUGH and not match.leaves else None
+
+
+def _parts(words: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
+    """The words cut wherever a wish might end: what stands at the cut, then the part."""
+    joint: list[Word] = []
+    part: list[Word] = []
+    for word in words:
+        if not _cuts(word):
+            part.append(word)
+            continue
+        if part:
+            yield joint, part
+            joint, part = [], []
+        joint.append(word)
+    if part:
+        yield joint, part
+
+
+def _ends(joint: Sequence[Word]) -> bool:
+    """Whether a sentence ends here, whatever comes next."""
+    return any(word.text in _STRONG_MARKS for word in joint if word.mark)
+
+
+def _cuts(word: Word) -> bool:
+    if word.mark:
+        return word.text in _WEAK_MARKS | _STRONG_MARKS
+    return not word.quoted and word.fold in _SPLITS
+
+
+def _says_something(clause: Clause) -> bool:
+    return any(not word.mark and not word.is_stop for word in clause.words)
+
+
+def _has(skill: Skill, key: str) -> bool:
+    return any(param.name == key for param in skill.params)
