@@ -1,0 +1,99 @@
+"""What a shell block may say, and whether it is true: commands, options, targets.
+
+Nothing is run. A command that is not known here is an error: whoever prints a new one says what
+can be checked of it.
+"""
+
+import contextlib
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import typer
+
+from handspan.cli import app
+
+ROOT: Final = Path(__file__).parents[2]
+ROUTES: Final = ("/livez", "/readyz", "/metrics")
+
+
+def problems_of(text: str, page_text: str) -> list[str]:
+    """What is wrong with the commands of a block; `page_text` is the whole page around it."""
+    found = []
+    for line in text.splitlines():
+        for words in _commands(line):
+            check = _CHECKS.get(words[0])
+            said = check(words, page_text) if check else f"no test knows {words[0]!r}"
+            if said:
+                found.append(f"{line.strip()}: {said}")
+    return found
+
+
+def handspan_problem(words: list[str], _: str = "") -> str:
+    """Whether `handspan` would take these words."""
+    group: Any = typer.main.get_command(app)
+    if words[1] not in group.commands:
+        return "no such command"
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("web").mkdir()
+        try:
+            group.commands[words[1]].make_context(words[1], list(words[2:]))
+        except Exception as problem:
+            return str(problem) or type(problem).__name__
+    return ""
+
+
+def _commands(line: str) -> list[list[str]]:
+    parts = shlex.split(line, comments=True)
+    commands: list[list[str]] = [[]]
+    for part in parts:
+        if part == "&&":
+            commands.append([])
+        else:
+            commands[-1].append(part)
+    return [command for command in commands if command]
+
+
+def _make(words: list[str], _: str) -> str:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return "" if set(words[1:]) <= set(targets) else "no such target"
+
+
+def _pip(words: list[str], _: str) -> str:
+    known = ("/path/to/the/clone", "pytest", "pytest-asyncio", "fastapi", "uvicorn")
+    ours = words[1] == "install" and set(words[2:]) <= set(known)
+    return "" if ours else "installs something that no test has"
+
+
+def _python(words: list[str], _: str) -> str:
+    return "" if words[1:] == ["-m", "venv", ".venv"] else "not a virtual environment"
+
+
+def _curl(words: list[str], page_text: str) -> str:
+    path = re.sub(r"^http://127\.0\.0\.1:\d+|\?.*$", "", words[-1])
+    route = path.rpartition("/")[0] or path
+    there = path in ROUTES or f'("{route}/' in page_text
+    return "" if there else f"no route {path}"
+
+
+def _served(words: list[str], page_text: str) -> str:
+    module, _, name = words[1].partition(":")
+    there = f"# {module}.py\n" in page_text and f"\n{name} = " in page_text
+    return "" if there else f"the page has no {words[1]}"
+
+
+_CHECKS: Final[Mapping[str, Callable[[list[str], str], str]]] = {
+    "handspan": handspan_problem,
+    "make": _make,
+    "pip": _pip,
+    "python3": _python,
+    "curl": _curl,
+    "uvicorn": _served,
+    "pytest": lambda words, _: "" if words[1:] == ["-o", "asyncio_mode=auto"] else "other options",
+    "mkdir": lambda words, _: "",
+    "cd": lambda words, _: "",
+    ".": lambda words, _: "" if words[1:] == [".venv/bin/activate"] else "nothing to source",
+}
