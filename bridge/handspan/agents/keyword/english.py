@@ -15,14 +15,15 @@ _VERBS: Final = {
     "list": "list show display view see enumerate tell count many which what whats",
     "read": "read show view see describe summarize summarise fetch look tell what whats",
     "set": "set make turn switch change toggle put adjust update choose pick select go give use",
-    "highlight": "highlight point find mark show emphasize emphasise flash spot locate focus where"
-    " wheres",
+    "highlight": "highlight point find mark show emphasize emphasise flash spot locate focus"
+    " where wheres",
     "clear": "clear empty wipe reset flush purge clean tidy",
-    "fill": "fill enter type complete set change sign register subscribe unsubscribe signup book reserve",
+    "fill": "fill enter type complete set change sign register subscribe unsubscribe signup book"
+    " reserve",
     "run": "run start do execute launch begin trigger perform try use call invoke kick",
     "search": "search find look seek browse show get",
     "get": "get fetch load give show",
-    "open": "open go navigate visit show",
+    "open": "open go navigate visit",
     "close": "close hide dismiss",
     "stop": "stop halt pause cancel quit",
     "send": "send submit mail post share",
@@ -33,6 +34,12 @@ _VERBS: Final = {
     "play": "play hear watch start",
     "sort": "sort order arrange",
     "check": "check tick complete finish",
+    "tag": "tag label mark",
+    "apply": "apply redeem use",
+    "export": "export download print",
+    "import": "import upload",
+    "click": "click press tap",
+    "compute": "compute calculate convert translate",
 }
 """A group of verbs that may stand for each other, by its name."""
 
@@ -165,9 +172,18 @@ AT_MOST: Final = frozenset(
     ["under", "below", "most", "max", "maximum", "cheaper", "less", "than", "up"]
 )
 AT_LEAST: Final = frozenset(["over", "above", "least", "min", "minimum", "more", "from"])
+GREETINGS: Final = frozenset(["hello", "hi", "hey", "yes", "ok", "okay", "thanks"])
+"""Say nothing to a tool, and may be what is to be said."""
+
+AROUND: Final = frozenset(
+    ["that", "are", "is", "which", "who", "not", "no", "with", "without", "and", "only", "but"]
+)
+"""What leads to a yes or no: "shoes that are not | in stock"."""
+
 PARTICLES: Final = frozenset(["up", "in", "out", "on", "off", "down", "away", "back", "over"])
 LEADING: Final = ARTICLES | frozenset(
-    ["me", "us", "please", "just", "also", "new", "for", "with", "of", "about", "to", "at"]
+    ["me", "us", "please", "just", "also", "for", "with", "of", "about", "to", "at", "in", "on"]
+    + ["from", "near", "by", "like"]
 )
 """What may stand before the text that is meant."""
 
@@ -202,14 +218,24 @@ NUMBERS: Final = {
 
 _ENDINGS: Final = ("iness", "ings", "ness", "ing", "ers", "ies", "ied", "er", "ed", "es", "ly")
 _SHORT_ENDINGS: Final = ("s", "e", "y")
+_SHORT_CHARS: Final = 48
+"""Folds of texts up to this are remembered: names, choices and words come again and again."""
+
 _STEM_CHARS: Final = 3
 """What an ending leaves."""
 
 
 def fold(text: str) -> str:
     """The text without case, accents, punctuation and spaces; itself if nothing would be left."""
+    return _fold_short(text) if len(text) <= _SHORT_CHARS else _fold(text)
+
+
+def _fold(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text).casefold()
     return "".join(c for c in plain if c.isalnum()) or text.strip()
+
+
+_fold_short = lru_cache(maxsize=16_384)(_fold)
 
 
 @lru_cache(maxsize=4_096)

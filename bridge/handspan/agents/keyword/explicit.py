@@ -18,7 +18,7 @@ from .tokens import Clause, Word, words_of
 Json = Any
 
 _CALL: Final = re.compile(
-    r"\s*(?:please\s+)?(call|use|invoke|run|execute)\s+(?:the\s+)?(?:tool\s+)?"
+    r"\s*(?:please\s+)?(?:(call|use|invoke|run|execute)\s+(?:the\s+)?(?:tool\s+)?)?"
     r"[\"'`]?([A-Za-z0-9_.-]{1,64})[\"'`]?(?:\s+tool\b)?(?![^\s.,;:!?{(])",
     re.IGNORECASE,
 )
@@ -52,6 +52,8 @@ def named_call(text: str, names: Iterable[str]) -> NamedCall | None:
     known = {name.casefold(): name for name in names}
     after = text[found.end() :]
     rest = after[_opening_end(after) :]
+    if found[1] is None and not (said.casefold() in known and rest.startswith("{")):
+        return None
     if said.casefold() in known:
         return NamedCall(known[said.casefold()], rest, is_certain=True)
     if _LIKE_A_NAME.search(said):
@@ -71,7 +73,7 @@ def json_at(text: str) -> tuple[dict[str, Json], str] | None:
 
 
 def pairs_in(text: str) -> dict[str, Json]:
-    """ "cups 2, milk=true and name: Ada" as an object: a key, then its value up to the next mark."""
+    """The keys and values of "cups 2, milk=true and name: Ada"; a value ends at the next mark."""
     found: dict[str, Json] = {}
     words = words_of(text)
     at = 0

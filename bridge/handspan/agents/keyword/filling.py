@@ -7,6 +7,7 @@ nothing: what is not said stays away. Below sit `skill` and `tokens`; above sits
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from . import english
@@ -61,7 +62,7 @@ class Filling:
             self._loose_numbers,
         ):
             look()
-        args = tuple(self._with_texts())
+        args = tuple(self._in_order(each) for each in self._with_texts())
         missing = tuple(p for p in self._skill.params if p.required and p.name not in args[0])
         return Filled(
             args,
@@ -71,6 +72,9 @@ class Filling:
             frozenset(self._taken),
             self._has_choice,
         )
+
+    def _in_order(self, args: dict[str, Json]) -> dict[str, Json]:
+        return {p.name: args[p.name] for p in self._skill.params if p.name in args}
 
     # ---- what is certain ---------------------------------------------------------------------
 
@@ -88,20 +92,28 @@ class Filling:
         said = self._clause.words[span[0] : span[1]]
         preposition = self._preposition(span, param)
         telling = preposition is not None or not all(word.is_stop for word in said)
-        self._args[param.name] = choice
+        self._args[param.name] = self._unless_negated(param, span, choice)
         self._evidence += (CHOICE if sure else MENTION) if telling else 2 * HINT
         self._has_choice = self._has_choice or telling
         self._take(self._with_glue(span, param))
 
+    def _unless_negated(self, param: Param, span: Span, choice: Json) -> Json:
+        """The choice; the other of two when it is told away ("turn off dark mode")."""
+        clause = self._clause
+        first, end = self._with_glue(span, param)
+        near = {clause.fold_at(n) for n in (first - 3, first - 2, first - 1, end)}
+        if len(param.choices) == 2 and near & (english.NO | {"not", "dont", "without"}):
+            return next(each for each in param.choices if each != choice)
+        return choice
+
     def _chosen(self, param: Param) -> Iterator[tuple[Span, Json, bool]]:
         """Where a choice stands, which, and whether to the letter."""
         clause = self._clause
-        for choice in param.choices:
-            folded = english.fold(str(choice))
-            spans = clause.spans.get(folded, [])
+        for choice, hints in zip(param.choices, param.hints, strict=True):
+            spans = clause.spans.get(english.fold(str(choice)), [])
             yield from ((span, choice, True) for span in spans)
-            if not spans and folded.isalpha() and folded not in english.STOP:
-                for at in self._alike(english.stem(folded)):
+            for stem in () if spans else hints:
+                for at in self._alike(stem):
                     yield (at, at + 1), choice, False
 
     def _alike(self, stem: str) -> Iterator[int]:
@@ -154,12 +166,13 @@ class Filling:
         """Whether it is only a part of something longer: another choice, or a known name."""
         return any(_covers(other, span) for other in [*others, *self._known_spans])
 
-    @property
+    @cached_property
     def _known_spans(self) -> list[Span]:
         if self._skill.creates:
             return []
         spans = self._clause.spans
-        return [span for fold in self._names.things for span in spans.get(fold, ())]
+        known = self._names.things.keys() & spans.keys()
+        return [span for fold in known for span in spans[fold]]
 
     def _addresses(self) -> None:
         for param in self._skill.params:
@@ -250,6 +263,8 @@ class Filling:
         else:
             self._args[param.name] = int(number) if param.kind == "integer" else number
         first = self._key_before(at, param)
+        if param.name in self._args:
+            first = self._behind(first, self._hints(param) | {"than"})
         follows = [end for start, end in self._mentions(param) if start == at + 1]
         self._take((first, follows[0] if follows else at + 1))
 
@@ -280,15 +295,13 @@ class Filling:
                 self._switched(param)
 
     def _mentioned(self, param: Param) -> bool:
-        for first, end in self._meant(param):
-            if not self._is_free((first, end)):
+        for first, after in self._meant(param):
+            if not self._is_free((first, after)):
                 continue
-            said, end = self._said_after(end)
-            if said is None:
-                said = not self._negated(first)
-            self._args[param.name] = said
+            said, end = self._said_after(after)
+            self._args[param.name] = not self._negated(first) if said is None else said
             self._evidence += MENTION
-            self._take((first, end))
+            self._take((self._behind(first, english.AROUND), end))
             return True
         return False
 
@@ -381,15 +394,16 @@ class Filling:
         keys = {start for param in self._skill.params for start, _ in self._mentions(param)}
         stop = at
         while stop < len(clause) and not clause.mark_at(stop) and stop not in self._taken:
-            if stop > at and (stop in keys or clause.fold_at(stop) == "with"):
+            if stop > at and (stop in keys or stop == clause.marker or self._says_with(stop)):
                 break
             stop += 1
-        while stop > at and clause.fold_at(stop - 1) in ("and", "with", "the", "my", "please"):
-            stop -= 1
-        return stop
+        return Leftover(self._skill, clause, self._names, self._taken).end_of_value(at, stop)
+
+    def _says_with(self, at: int) -> bool:
+        return self._clause.fold_at(at) == "with"
 
     def _exact(self, param: Param, text: str) -> str:
-        if self._skill.creates and not param.names_a_thing:
+        if self._skill.keeps_wording and not param.names_a_thing:
             return text
         return self._names.spelled(text) or text
 
@@ -448,6 +462,13 @@ class Filling:
         self._taken |= leftover.used
 
     # ---- places ------------------------------------------------------------------------------
+
+    def _behind(self, at: int, words: frozenset[str]) -> int:
+        """Where a row of such words begins that ends before this place; there must be one more."""
+        first = at
+        while first > 0 and self._clause.fold_at(first - 1) in words:
+            first -= 1
+        return first
 
     def _is_free(self, span: Span) -> bool:
         return not any(at in self._taken for at in range(*span))

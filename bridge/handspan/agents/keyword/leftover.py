@@ -74,6 +74,10 @@ class Leftover:
         spans = [part for span in self._between(run, ",") for part in self._between(span, "and")]
         return [self._clause.text(*span) for span in spans]
 
+    def end_of_value(self, first: int, end: int) -> int:
+        """Where a value that begins at `first` ends, its trailing words left out."""
+        return self._trimmed_right(first, end, whole=True)[1]
+
     # ---- ways to say it ----------------------------------------------------------------------
 
     def _quoted(self) -> list[str]:
@@ -101,6 +105,8 @@ class Leftover:
         if not exact:
             several = self._enumerated(run)
             return [text for span in several for text in self._told(span)]
+        if self._skill.keeps_wording:
+            return self._told(run, exact=self._skill.creates)
         return self._known(run) or self._told(run, exact=True)
 
     def _known(self, run: Span) -> list[str]:
@@ -212,7 +218,7 @@ class Leftover:
             return word.text in _ENDING_MARKS
         if word.fold in english.LEADING or self._is_own(word):
             return True
-        if word.fold in english.GENERIC:
+        if word.fold in english.GENERIC and (word.fold != "new" or self._skill.creates):
             return at + 1 < end
         at_first = at == start == self._first
         return at_first and (word.fold in english.PARTICLES or word.stem in english.NEUTRAL)
@@ -255,7 +261,7 @@ class Leftover:
 
     def _says_something(self, span: Span) -> bool:
         words = self._clause.words[span[0] : span[1]]
-        return any(not (w.mark or w.is_stop or w.fold in english.EVERY) for w in words)
+        return any(w.fold in english.GREETINGS or not _says_nothing(w) for w in words)
 
     # ---- small moves -------------------------------------------------------------------------
 
@@ -264,7 +270,7 @@ class Leftover:
         if first >= end:
             return []
         self._use(span)
-        self.evidence += 0.5
+        self.evidence += 0.0 if exact else 0.5
         text = self._clause.text(first, end)
         return [(self._names.spelled(text) if exact else None) or text]
 
@@ -297,6 +303,10 @@ class Leftover:
 
     def _use(self, span: Span) -> None:
         self.used.update(range(*span))
+
+
+def _says_nothing(word: Word) -> bool:
+    return word.mark or word.is_stop or (not word.quoted and word.fold in english.EVERY)
 
 
 def joined(texts: Sequence[str]) -> str:

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import english
-from .filling import Filled, Filling
+from .filling import CHOICE, Filled, Filling
 from .memory import Names
 from .skill import Skill
 from .tokens import Clause
+
+CONSIDERED: Final = 16
+"""Tools weighed in full; the likeliest by their words alone."""
 
 ENOUGH: Final = 2.0
 """The score of a tool that may be meant: less than one rare word of its name."""
@@ -39,11 +42,52 @@ class Match:
         return not self.filled.missing and not self.filled.problems
 
 
-def best_match(clause: Clause, skills: Sequence[Skill], names: Names) -> Match | None:
-    """The tool that is meant, if any; of equals the first."""
-    found = [match for skill in skills if (match := match_of(clause, skill, names)) is not None]
-    best = max(found, key=lambda match: match.score, default=None)
-    return best if best is not None and best.score >= ENOUGH else None
+class Matching:
+    """Finds the tool that a clause means, among many; indexed by what may be said of each."""
+
+    def __init__(self, skills: Sequence[Skill]) -> None:
+        self._skills = skills
+        self._weights: dict[str, list[tuple[int, float]]] = {}
+        self._choices: dict[str, set[int]] = {}
+        for at, skill in enumerate(skills):
+            for said in _choices_of(skill):
+                self._choices.setdefault(said, set()).add(at)
+
+    def best(self, clause: Clause, names: Names) -> Match | None:
+        """The tool that is meant, if any; of equals the first."""
+        found = (match_of(clause, skill, names) for skill in self._likely(clause))
+        matches = [match for match in found if match is not None]
+        best = max(matches, key=lambda match: match.score, default=None)
+        return best if best is not None and best.score >= ENOUGH else None
+
+    def begins_wish(self, clause: Clause) -> bool:
+        """Whether the clause begins as a wish of its own would: with what some tool does."""
+        if clause.head is None:
+            return False
+        word = clause.words[clause.head]
+        done = english.verbs(word.stem)
+        return any(word.stem in skill.leading or done & skill.verbs for skill in self._skills)
+
+    def has_choice(self, clause: Clause) -> bool:
+        """Whether something that some tool can be told stands in it."""
+        return any(said in self._choices for said in _said(clause))
+
+    def _likely(self, clause: Clause) -> list[Skill]:
+        scores: dict[int, float] = {}
+        for stem in clause.by_stem:
+            for at, weight in self._weights_of(stem):
+                scores[at] = scores.get(at, 0.0) + weight
+        for said in _said(clause):
+            for at in self._choices.get(said, ()):
+                scores[at] = scores.get(at, 0.0) + CHOICE
+        first = sorted(scores, key=lambda at: (-scores[at], at))[:CONSIDERED]
+        return [self._skills[at] for at in sorted(first)]
+
+    def _weights_of(self, stem: str) -> list[tuple[int, float]]:
+        if stem not in self._weights:
+            said = ((at, skill.weight(stem)) for at, skill in enumerate(self._skills))
+            self._weights[stem] = [(at, weight) for at, weight in said if weight > 0]
+        return self._weights[stem]
 
 
 def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
@@ -51,8 +95,6 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
     spoken = _spoken(clause, skill)
     fits = _fits_verb(clause, skill)
     if skill.takes_away and not fits:
-        return None
-    if not spoken and not skill.params:
         return None
     filled = Filling(skill, clause, names).filled()
     said = sum(spoken.values())
@@ -62,16 +104,28 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
     evidence = filled.evidence * (_OTHER_VERB_CHOICE if other_verb else 1.0)
     leaves = _left(clause, spoken.keys() | filled.taken)
     score = said + evidence - min(_LEFT * leaves, _LEFT_MAX) - _MISSING * len(filled.missing)
-    return Match(skill, filled, score + _every(clause, skill, fits=fits), leaves)
+    return Match(skill, filled, score + _every(clause, skill, filled, fits=fits), leaves)
 
 
-def begins_with_verb_of(clause: Clause, skills: Sequence[Skill]) -> bool:
-    """Whether the clause begins as a wish of its own would: with what some tool does."""
-    if clause.head is None:
-        return False
-    word = clause.words[clause.head]
-    done = english.verbs(word.stem)
-    return any(word.stem in skill.leading or done & skill.verbs for skill in skills)
+def _choices_of(skill: Skill) -> set[str]:
+    """The folds of what it can be told, and "~" with the stems that hint at one."""
+    found: set[str] = set()
+    for param in skill.params:
+        found |= {english.fold(str(choice)) for choice in param.choices}
+        found |= {f"~{stem}" for hints in param.hints for stem in hints}
+        found |= {f"~{group}" for hints in param.hints for s in hints for group in like(s)}
+        if param.item is not None:
+            found |= {english.fold(str(choice)) for choice in param.item.choices}
+    return found
+
+
+def _said(clause: Clause) -> list[str]:
+    hints = {f"~{hint}" for stem in clause.by_stem for hint in (stem, *like(stem))}
+    return [*clause.spans, *sorted(hints)]
+
+
+def like(stem: str) -> frozenset[str]:
+    return english.LIKE.get(stem, frozenset())
 
 
 def _spoken(clause: Clause, skill: Skill) -> dict[int, float]:
@@ -91,14 +145,16 @@ def _spoken(clause: Clause, skill: Skill) -> dict[int, float]:
 
 def _place(clause: Clause, at: int, skill: Skill) -> float:
     stem = clause.words[at].stem
-    if at == clause.head:
-        return _HEAD
     is_verb = bool(english.verbs(stem)) and stem not in english.NEUTRAL
+    if at == clause.head:
+        return _HEAD if is_verb or stem in skill.leading else 1.0
     return _LATER_VERB if is_verb and stem not in skill.nouns else 1.0
 
 
 def _has_verb(clause: Clause) -> bool:
-    return clause.head is not None and bool(english.verbs(clause.words[clause.head].stem))
+    """Whether it begins with a verb that leaves no doubt."""
+    stem = "" if clause.head is None else clause.words[clause.head].stem
+    return stem not in english.WEAK and bool(english.verbs(stem))
 
 
 def _fits_verb(clause: Clause, skill: Skill) -> bool:
@@ -124,6 +180,10 @@ def _tells(folded: str, stem: str, is_stop: bool) -> bool:
     return bool(folded) and not is_stop and not dull and stem not in english.NEUTRAL
 
 
-def _every(clause: Clause, skill: Skill, *, fits: bool) -> float:
-    said = any(not word.quoted and word.fold in english.EVERY for word in clause.words)
-    return _EVERY if said and fits and skill.weight(_EVERY_STEM) > 0 else 0.0
+def _every(clause: Clause, skill: Skill, filled: Filled, *, fits: bool) -> float:
+    """What "all" says: for a tool that speaks of every one, against one that asks which."""
+    if not any(not word.quoted and word.fold in english.EVERY for word in clause.words):
+        return 0.0
+    if filled.missing:
+        return -2 * _EVERY
+    return _EVERY if fits and skill.weight(_EVERY_STEM) > 0 else 0.0

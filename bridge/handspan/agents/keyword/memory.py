@@ -5,6 +5,7 @@ Owns the finding of names in a run's context and history; stateless, all of it i
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 from handspan_protocol.errors import PeerError
@@ -25,7 +26,7 @@ MESSAGES_MAX: Final = 100
 """Of the history, from its end."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Names:
     """What the user may name; folds to the exact spelling."""
 
@@ -43,12 +44,13 @@ class Names:
 
     def containing(self, stems: frozenset[str]) -> str | None:
         """The one thing whose name has all these words."""
-        found = [
-            name
-            for name in self.things.values()
-            if stems <= english.stems(english.fold(word) for word in name.split())
-        ]
+        found = [name for name, words in self._stems if stems <= words]
         return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _stems(self) -> list[tuple[str, frozenset[str]]]:
+        names = self.things.values()
+        return [(name, english.stems(english.fold(w) for w in name.split())) for name in names]
 
     def having_named(self, texts: Sequence[str]) -> "Names":
         return replace(self, last=tuple(texts)) if texts else self

@@ -6,6 +6,7 @@ Deliberately knows nothing of messages.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,8 +28,8 @@ _HOPS: Final = 8
 """References followed, and alternatives entered, before a schema counts as anything."""
 
 _NAME, _TITLE, _DESCRIPTION = 3.0, 2.0, 1.0
-_ALIKE, _WEAKLY = 0.8, 0.5
-"""What a word that means alike says of that; and one that may mean much."""
+_ALIKE, _NOUN_ALIKE, _WEAKLY = 0.8, 0.5, 0.5
+"""What a verb that means alike says of that, another word, and one that may mean much."""
 
 _KINDS: Final[dict[str, Kind]] = {
     "string": "text",
@@ -51,6 +52,8 @@ class Param:
     words: tuple[str, ...] = ()
     """Its name, folded word for word."""
     choices: tuple[Json, ...] = ()
+    hints: tuple[frozenset[str], ...] = ()
+    """For each choice: the stems of its words that no other choice has."""
     required: bool = False
     low: float | None = None
     high: float | None = None
@@ -138,6 +141,11 @@ class Skill:
         return "add" in self.verbs
 
     @property
+    def keeps_wording(self) -> bool:
+        """Whether its text is the user's own, and need not be a thing that is there."""
+        return bool(self.verbs & {"add", "search", "send", "draw", "save"})
+
+    @property
     def takes_away(self) -> bool:
         """Whether it destroys something: then it has to be asked for in so many words."""
         return bool(self.leading & english.stems(("remove", "delete", "clear", "wipe", "reset")))
@@ -152,7 +160,9 @@ class Skill:
         """How much a word speaks for it; a word that means alike says a little less."""
         direct = self.words.get(stem, 0.0)
         alike = max((self.groups.get(group, 0.0) for group in english.groups(stem)), default=0.0)
-        return max(direct, alike * (_WEAKLY if stem in english.WEAK else _ALIKE))
+        if stem in english.WEAK:
+            return max(direct, alike * _WEAKLY)
+        return max(direct, alike * (_ALIKE if english.verbs(stem) else _NOUN_ALIKE))
 
 
 # ---- reading ---------------------------------------------------------------------------------
@@ -224,6 +234,7 @@ def _param(name: str, schema: Json, root: Mapping[str, Json], *, required: bool)
         kind=kind,
         words=tuple(parts_of(name)),
         choices=choices,
+        hints=_hints(choices),
         required=required,
         low=_bound(whole, "minimum", "exclusiveMinimum"),
         high=_bound(whole, "maximum", "exclusiveMaximum"),
@@ -286,6 +297,12 @@ def _choices(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Json]
         return []
     consts = [each.get("const") for each in alternatives if isinstance(each, Mapping)]
     return [value for value in consts if _can_be_said(value)]
+
+
+def _hints(choices: tuple[Json, ...]) -> tuple[frozenset[str], ...]:
+    each = [english.stems(set(parts_of(str(choice))) - english.STOP) for choice in choices]
+    having = Counter(stem for words in each for stem in words)
+    return tuple(frozenset(s for s in words if having[s] == 1 and len(s) > 2) for words in each)
 
 
 def _can_be_said(value: Json) -> bool:

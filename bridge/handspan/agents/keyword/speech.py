@@ -49,6 +49,8 @@ _FAILURES: Final = {
 
 def announcement(plan: Plan, skills: Sequence[Skill], names: Names) -> str:
     """What the agent says before it acts."""
+    if plan.is_thanks:
+        return "You are welcome."
     if plan.is_empty:
         return _offer(plan, skills, names)
     said = [*_promises(plan.wishes), *(_question(ask) for ask in plan.asks)]
@@ -63,7 +65,8 @@ def phrase(skill: Skill, args: Mapping[str, Json]) -> str:
     placed = next((p for p in skill.params if p.choices and p.name in rest), None)
     own = parts_of(skill.title)
     if placed is not None and (said != _order(skill) or set(placed.words) & set(own)):
-        said += f" to {_told(rest.pop(placed.name))}"
+        to = "" if " to " in said else "to "
+        said += f" {to}{_told(rest.pop(placed.name))}"
     switch = next((p for p in skill.params if english.YES & set(p.words) and p.name in rest), None)
     if switch is not None:
         said += " on" if rest.pop(switch.name) else " off"
@@ -172,8 +175,16 @@ def example(skill: Skill, names: Names) -> str:
 def _sample_args(skill: Skill, names: Names) -> dict[str, Json]:
     needed = [param for param in skill.params if param.required]
     placed = [p for p in skill.params if p.choices and not p.required][:1] if needed else []
-    chosen = [*needed, *placed] or list(skill.params)[:1]
+    chosen = [*needed, *placed] or list(skill.params)[: _at_least(skill)]
     return {param.name: _sample(skill, param, names) for param in chosen}
+
+
+def _at_least(skill: Skill) -> int:
+    """How many arguments there must be."""
+    schema = skill.tool.parameters
+    least = schema.get("minProperties") if isinstance(schema, Mapping) else 0
+    asked = least if isinstance(least, int) and least > 0 else 0
+    return max(asked, 1) if skill.verbs & {"set", "fill"} else asked
 
 
 def _sample(skill: Skill, param: Param, names: Names) -> Json:
@@ -191,7 +202,7 @@ def _sample(skill: Skill, param: Param, names: Names) -> Json:
     if "name" in param.words:
         return "Ada"
     there = next(iter(names.things.values()), None)
-    return "tea" if skill.creates or there is None else there
+    return "tea" if skill.keeps_wording or there is None else there
 
 
 # ---- after -----------------------------------------------------------------------------------

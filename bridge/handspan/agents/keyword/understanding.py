@@ -13,7 +13,7 @@ from typing import Any, Final
 from . import english
 from .explicit import NamedCall, json_at, named_call, pairs_in
 from .filling import CHOICE
-from .matching import ENOUGH, Match, begins_with_verb_of, best_match, match_of
+from .matching import ENOUGH, Match, Matching, match_of
 from .memory import Names, things_named
 from .skill import Param, Skill
 from .tokens import Clause, Word, words_of
@@ -24,6 +24,12 @@ Judge = Callable[[Skill, Mapping[str, Json]], Sequence[str]]
 
 LOOKED_AT_CHARS: Final = 4_000
 """Of a message; more is a document, no wish."""
+
+WORDS_MAX: Final = 400
+"""Of those."""
+
+CUTS_MAX: Final = 48
+"""Places where a wish might end that are looked at; what follows belongs to the last."""
 
 WISHES_MAX: Final = 32
 """Calls of one message. *Source:* Policy.calls_per_step has 64."""
@@ -36,6 +42,11 @@ _GREETING: Final = re.compile(
     r"|whatcanidos?\w{0,8}|whatareyou|whoareyou|howareyou|howdoesthiswork|commands|tools|menu"
     r"|whatdoyoudo|(?:(?:list|show|showme|what|which)(?:all|the|your|are|areyour|arethe)?)"
     r"(?:tools|commands|options|functions)(?:doyouhave|arethere|canyouuse)?"
+)
+
+_THANKS: Final = re.compile(
+    r"(?:ok|okay|great|cool|perfect)?(?:thanks|thankyou|thx|cheers|great|cool|perfect|nice|welldone)"
+    r"(?:alot|verymuch|somuch|again)?"
 )
 
 
@@ -68,6 +79,7 @@ class Plan:
     unknown: list[str] = field(default_factory=list)
     """Parts that were not understood."""
     is_greeting: bool = False
+    is_thanks: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -80,6 +92,7 @@ class Understanding:
     def __init__(self, skills: Sequence[Skill], names: Names, judge: Judge) -> None:
         self._all = skills
         self._skills = [skill for skill in skills if skill.tool.available]
+        self._matching = Matching(self._skills)
         self._by_name = {skill.name: skill for skill in self._skills}
         self._names = names
         self._judge = judge
@@ -88,7 +101,8 @@ class Understanding:
     def of(self, message: str) -> Plan:
         text = message[:LOOKED_AT_CHARS]
         self._plan.is_greeting = _GREETING.fullmatch(english.fold(text)[:60]) is not None
-        if self._plan.is_greeting and not self._is_name(text):
+        self._plan.is_thanks = _THANKS.fullmatch(english.fold(text)[:60]) is not None
+        if (self._plan.is_greeting or self._plan.is_thanks) and not self._is_name(text):
             return self._plan
         text = self._taken_json(text)
         for clause in self._clauses(text):
@@ -132,12 +146,12 @@ class Understanding:
         if call is not None and call.is_certain:
             self._named(call)
             return
-        match = best_match(clause, self._skills, self._names)
+        match = self._matching.best(clause, self._names)
         if match is not None:
             self._plan_match(match)
         elif call is not None:
             self._named(call)
-        elif (elsewhere := best_match(clause, self._all, self._names)) is not None:
+        elif (elsewhere := Matching(self._all).best(clause, self._names)) is not None:
             self._plan.not_now.append(elsewhere.skill)
         elif _says_something(clause):
             self._plan.unknown.append(text)
@@ -168,7 +182,7 @@ class Understanding:
     def _clauses(self, text: str) -> Iterator[Clause]:
         """The wishes of a message; what is no wish of its own belongs to the one before."""
         here: list[Word] = []
-        for joint, part in _parts(words_of(text)):
+        for joint, part in _parts(words_of(text)[:WORDS_MAX]):
             own = part if not here or _ends(joint) else self._of_its_own(text, here, part)
             if own is None:
                 here = [*here, *joint, *part]
@@ -181,22 +195,26 @@ class Understanding:
 
     def _of_its_own(self, text: str, here: list[Word], part: list[Word]) -> list[Word] | None:
         """The words of a part that is a wish of its own, the verb of the one before included."""
-        before = best_match(Clause(text, here), self._skills, self._names)
+        before = self._matching.best(Clause(text, here), self._names)
         if self._own(Clause(text, part), before):
             return part
         return self._like_before(text, here, part, before)
 
     def _own(self, clause: Clause, before: Match | None) -> Match | None:
         """What a part means if it is a wish of its own."""
-        text = clause.text(0, len(clause))
-        match = best_match(clause, self._skills, self._names)
+        if not (self._matching.begins_wish(clause) or self._matching.has_choice(clause)):
+            return None
+        match = self._matching.best(clause, self._names)
         if match is None:
             return None
+        text = clause.text(0, len(clause))
         call = named_call(text, self._by_name)
         if call is not None and call.is_certain:
             return match
-        if begins_with_verb_of(clause, self._skills):
+        if self._matching.begins_wish(clause):
             return match if match.leaves == 0 or match.skill.texts else None
+        if clause.fold_at(0) in english.PREPOSITIONS:
+            return None
         other = before is None or before.skill.name != match.skill.name
         by_choice = match.filled.has_choice and match.filled.evidence >= CHOICE
         return match if other and by_choice and match.is_complete and not match.leaves else None
@@ -221,11 +239,13 @@ def _parts(words: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
     """The words cut wherever a wish might end: what stands at the cut, then the part."""
     joint: list[Word] = []
     part: list[Word] = []
+    cuts = 0
     for word in words:
-        if not _cuts(word):
+        if cuts >= CUTS_MAX or not _cuts(word):
             part.append(word)
             continue
         if part:
+            cuts += 1
             yield joint, part
             joint, part = [], []
         joint.append(word)
