@@ -116,11 +116,11 @@ def serve(  # noqa: PLR0917 (typer reads its options off the signature)
 @app.command()
 def demo(host: Host = "127.0.0.1", port: Port = 8765, log_json: JsonLog = False) -> None:
     """Show the demo page with an agent that needs no key."""
-    from handspan.agents.demo import DemoAgent
+    from handspan.agents.keyword import KeywordAgent
 
     _set_up_logs(log_json)
     page = _demo_page()
-    bridge = Bridge(agents={"default": DemoAgent()})
+    bridge = Bridge(agents={"default": KeywordAgent()})
     _run(lambda: _serve(bridge, host, port, static=page), host)
 
 
