@@ -29,7 +29,7 @@ _VERBS: Final = {
     "send": "send submit mail post share",
     "save": "save store keep",
     "rename": "rename retitle relabel edit change",
-    "buy": "buy order purchase add",
+    "buy": "buy order purchase",
     "draw": "draw plot chart graph make create show",
     "play": "play hear watch start",
     "sort": "sort order arrange",
@@ -181,9 +181,8 @@ AROUND: Final = frozenset(
 """What leads to a yes or no: "shoes that are not | in stock"."""
 
 PARTICLES: Final = frozenset(["up", "in", "out", "on", "off", "down", "away", "back", "over"])
-LEADING: Final = ARTICLES | frozenset(
-    ["me", "us", "please", "just", "also", "for", "with", "of", "about", "to", "at", "in", "on"]
-    + ["from", "near", "by", "like"]
+LEADING: Final = (
+    ARTICLES | PREPOSITIONS | {"me", "us", "please", "just", "also", "of", "like", "near"}
 )
 """What may stand before the text that is meant."""
 

@@ -101,7 +101,7 @@ class Filling:
         """The choice; the other of two when it is told away ("turn off dark mode")."""
         clause = self._clause
         first, end = self._with_glue(span, param)
-        near = {clause.fold_at(n) for n in (first - 3, first - 2, first - 1, end)}
+        near = {clause.fold_at(n) for n in (first - 2, first - 1, first, end)}
         if len(param.choices) == 2 and near & (english.NO | {"not", "dont", "without"}):
             return next(each for each in param.choices if each != choice)
         return choice
@@ -278,11 +278,18 @@ class Filling:
                 number = word.number
                 if number is None or not self._is_free((at, at + 1)):
                     continue
-                if has_text and _outside(param, number):
+                if has_text and (
+                    _outside(param, number) or not (param.required or self._leads(at))
+                ):
                     continue
                 self._take_number(param, at, number)
                 self._evidence += HINT
                 break
+
+    def _leads(self, at: int) -> bool:
+        """Whether nothing but the verb stands before: "add 3 mugs", not "add mug 3"."""
+        before = self._clause.words[at - 1] if at else None
+        return before is None or at - 1 == self._clause.head or before.is_stop
 
     # ---- yes and no --------------------------------------------------------------------------
 

@@ -220,8 +220,9 @@ class Leftover:
             return True
         if word.fold in english.GENERIC and (word.fold != "new" or self._skill.creates):
             return at + 1 < end
-        at_first = at == start == self._first
-        return at_first and (word.fold in english.PARTICLES or word.stem in english.NEUTRAL)
+        if not at == start == self._first:
+            return False
+        return word.fold in english.PARTICLES or (at == 0 and word.stem in english.NEUTRAL)
 
     def _trimmed_right(self, first: int, end: int, *, whole: bool) -> Span:
         while first < end:

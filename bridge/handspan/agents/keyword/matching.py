@@ -22,7 +22,7 @@ ENOUGH: Final = 2.0
 """The score of a tool that may be meant: less than one rare word of its name."""
 
 _HEAD, _LATER_VERB = 1.5, 0.5
-_OTHER_VERB, _OTHER_VERB_CHOICE = 0.4, 0.7
+_OTHER_VERB, _OTHER_VERB_CHOICE, _NO_VERB = 0.4, 0.7, 0.75
 _EVERY, _LEFT, _LEFT_MAX, _MISSING = 1.5, 0.5, 2.0, 0.5
 _EVERY_STEM: Final = english.stem("every")
 
@@ -99,8 +99,8 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
     filled = Filling(skill, clause, names).filled()
     said = sum(spoken.values())
     other_verb = not fits and _has_verb(clause) and bool(skill.verbs)
-    if other_verb:
-        said *= _OTHER_VERB
+    if skill.verbs and not fits:
+        said *= _OTHER_VERB if other_verb else _NO_VERB
     evidence = filled.evidence * (_OTHER_VERB_CHOICE if other_verb else 1.0)
     leaves = _left(clause, spoken.keys() | filled.taken)
     score = said + evidence - min(_LEFT * leaves, _LEFT_MAX) - _MISSING * len(filled.missing)

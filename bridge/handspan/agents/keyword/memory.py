@@ -53,7 +53,11 @@ class Names:
         return [(name, english.stems(english.fold(w) for w in name.split())) for name in names]
 
     def having_named(self, texts: Sequence[str]) -> "Names":
-        return replace(self, last=tuple(texts)) if texts else self
+        """These names with what was named just now, which is there from now on."""
+        if not texts:
+            return self
+        now = {english.fold(text): text for text in texts}
+        return replace(self, things={**self.things, **now}, last=tuple(texts))
 
 
 def names_in(context: Iterable[Any], messages: Sequence[Any], skills: Sequence[Skill]) -> Names:

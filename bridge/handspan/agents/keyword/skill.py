@@ -57,8 +57,6 @@ class Param:
     required: bool = False
     low: float | None = None
     high: float | None = None
-    about: frozenset[str] = frozenset()
-    """The stems of its description."""
     format: str = ""
     item: "Param | None" = None
     """What a list holds."""
@@ -238,7 +236,6 @@ def _param(name: str, schema: Json, root: Mapping[str, Json], *, required: bool)
         required=required,
         low=_bound(whole, "minimum", "exclusiveMinimum"),
         high=_bound(whole, "maximum", "exclusiveMaximum"),
-        about=english.stems(_telling(_text(whole.get("description")))),
         format=_text(whole.get("format")),
         item=_item(items, root) if kind == "list" else None,
     )

@@ -284,11 +284,22 @@ def _words(value: Json, depth: int) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        pairs = [(key, each) for key, each in value.items() if key != "ok"] or value.items()
-        return _listed((f"{key}: {_nested(each, depth)}" for key, each in pairs), "; ")
+        return _pairs({key: each for key, each in value.items() if key != "ok"} or value, depth)
     if isinstance(value, list):
         return _listed((_nested(each, depth) for each in value), ", ") or "nothing"
     return str(value)
+
+
+def _pairs(value: Mapping[str, Json], depth: int) -> str:
+    """added milk, column To do; or, of lists, To do: milk, tea; Done: nothing."""
+    is_plain = not any(isinstance(each, Mapping | list) for each in value.values())
+    between, after = (", ", " ") if is_plain else ("; ", ": ")
+    told = (f"{_key(key)}{after}{_nested(each, depth)}" for key, each in value.items())
+    return _listed(told, between)
+
+
+def _key(key: str) -> str:
+    return key.replace("_", " ")
 
 
 def _nested(value: Json, depth: int) -> str:

@@ -90,10 +90,8 @@ class Understanding:
     """Of one message, with the tools and names of its moment; used once."""
 
     def __init__(self, skills: Sequence[Skill], names: Names, judge: Judge) -> None:
-        self._all = skills
-        self._skills = [skill for skill in skills if skill.tool.available]
-        self._matching = Matching(self._skills)
-        self._by_name = {skill.name: skill for skill in self._skills}
+        self._matching = Matching(skills)
+        self._by_name = {skill.name: skill for skill in skills if skill.tool.available}
         self._names = names
         self._judge = judge
         self._plan = Plan()
@@ -111,7 +109,9 @@ class Understanding:
         return self._plan
 
     def _is_name(self, text: str) -> bool:
-        return any(english.fold(skill.name) == english.fold(text) for skill in self._skills)
+        return any(
+            english.fold(skill.name) == english.fold(text) for skill in self._by_name.values()
+        )
 
     # ---- calls by name -----------------------------------------------------------------------
 
@@ -128,6 +128,9 @@ class Understanding:
 
     def _named(self, call: NamedCall) -> None:
         skill = self._by_name.get(call.name)
+        if call.gives_json:  # broken, or it would have been taken
+            self._plan.unknown.append(f"{call.name} {call.rest}")
+            return
         if skill is None:
             self._plan.wishes.append(Wish(call.name, pairs_in(call.rest)))
             return
@@ -151,12 +154,13 @@ class Understanding:
             self._plan_match(match)
         elif call is not None:
             self._named(call)
-        elif (elsewhere := Matching(self._all).best(clause, self._names)) is not None:
-            self._plan.not_now.append(elsewhere.skill)
         elif _says_something(clause):
             self._plan.unknown.append(text)
 
     def _plan_match(self, match: Match) -> None:
+        if not match.skill.tool.available:
+            self._plan.not_now.append(match.skill)
+            return
         if not match.is_complete:
             self._plan.asks.append(Ask(match.skill, match.filled.missing, match.filled.problems))
             return
@@ -196,28 +200,30 @@ class Understanding:
     def _of_its_own(self, text: str, here: list[Word], part: list[Word]) -> list[Word] | None:
         """The words of a part that is a wish of its own, the verb of the one before included."""
         before = self._matching.best(Clause(text, here), self._names)
-        if self._own(Clause(text, part), before):
+        if self._is_own(Clause(text, part), before):
             return part
         return self._like_before(text, here, part, before)
 
-    def _own(self, clause: Clause, before: Match | None) -> Match | None:
-        """What a part means if it is a wish of its own."""
-        if not (self._matching.begins_wish(clause) or self._matching.has_choice(clause)):
-            return None
-        match = self._matching.best(clause, self._names)
-        if match is None:
-            return None
-        text = clause.text(0, len(clause))
-        call = named_call(text, self._by_name)
+    def _is_own(self, clause: Clause, before: Match | None) -> bool:
+        """Whether a part is a wish of its own."""
+        call = named_call(clause.text(0, len(clause)), self._by_name)
         if call is not None and call.is_certain:
-            return match
-        if self._matching.begins_wish(clause):
-            return match if match.leaves == 0 or match.skill.texts else None
-        if clause.fold_at(0) in english.PREPOSITIONS:
-            return None
+            return True
+        begins = self._matching.begins_wish(clause)
+        if not (begins or self._matching.has_choice(clause)):
+            return False
+        match = self._matching.best(clause, self._names)
+        if match is None or begins:
+            return match is not None and (match.leaves == 0 or bool(match.skill.texts))
+        return self._is_own_choice(clause, match, before)
+
+    @staticmethod
+    def _is_own_choice(clause: Clause, match: Match, before: Match | None) -> bool:
+        """Whether a part without a verb says all that another tool needs: "add milk, dark mode"."""
+        if clause.fold_at(0) in english.PREPOSITIONS or match.leaves or not match.is_complete:
+            return False
         other = before is None or before.skill.name != match.skill.name
-        by_choice = match.filled.has_choice and match.filled.evidence >= CHOICE
-        return match if other and by_choice and match.is_complete and not match.leaves else None
+        return other and match.filled.has_choice and match.filled.evidence >= CHOICE
 
     def _like_before(
         self, text: str, here: list[Word], part: list[Word], before: Match | None
