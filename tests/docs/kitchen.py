@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.docs.snippets import Snippet, files_of, snippets_of
+from tests.docs.snippets import Snippet, snippets_of
 
 from handspan import Bridge
 
@@ -51,11 +51,6 @@ class Kitchen:
         before = path.read_text(encoding="utf-8") if more else ""
         path.write_text(before + text, encoding="utf-8")
         return path
-
-    def write_all(self) -> None:
-        """All files of the page, as they are at its end."""
-        for name, text in files_of(self.page).items():
-            self.write(name, text)
 
     async def run(self, snippet: Snippet) -> None:
         """Carry out a Python block, then what it defines to be run: tests, and `main`."""

@@ -6,7 +6,6 @@ there is. What whole pages promise together is in `test_stories`.
 """
 
 import configparser
-import json
 import re
 import shutil
 import subprocess
@@ -181,9 +180,3 @@ def test_the_scripts_of_the_page_run(page: Path, browser: Any, tmp_path: Path) -
                 before = (tmp_path / name).read_text() if snippet.goes_on else ""
                 (tmp_path / name).write_text(before + script_of(snippet))
                 assert reader.run(name) == [], snippet.name
-
-
-def test_json_blocks_are_json() -> None:
-    for snippet in ALL:
-        if snippet.language == "json":
-            json.loads(snippet.text)
