@@ -8,7 +8,7 @@ a validator's words), and how one is written. Knows no session, thread or socket
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -249,12 +249,14 @@ def _wire_value(value: Any) -> Json:
 
 def events_bytes(thread_id: str, epoch: str, offset: int, encoded: Sequence[bytes]) -> bytes:
     """An `events` frame around events that are encoded already."""
-    return b'{"type":"events","threadId":%b,"epoch":%b,"offset":%d,"events":[%b]}' % (
-        encode(thread_id),
-        encode(epoch),
-        offset,
-        b",".join(encoded),
-    )
+    return b'%b%d,"events":[%b]}' % (_opening(thread_id, epoch), offset, b",".join(encoded))
+
+
+@lru_cache(maxsize=4_096)
+def _opening(thread_id: str, epoch: str) -> bytes:
+    """What all `events` frames of one log begin with; asked for with each of them."""
+    fields = encode(thread_id), encode(epoch)
+    return b'{"type":"events","threadId":%b,"epoch":%b,"offset":' % fields
 
 
 def decode_server(text: str | bytes) -> dict[str, Json]:

@@ -150,7 +150,9 @@ def encode(value: Json) -> bytes:
         data = orjson.dumps(value, option=_ONLY_JSON)
     except TypeError:
         return _encode_exactly(value)
-    return data if _is_plain(value) else _encode_exactly(value)
+    if type(value) is str or _is_plain(value):
+        return data
+    return _encode_exactly(value)
 
 
 def size_within(value: Json, nesting: int = NESTING_MAX) -> int | None:

@@ -366,7 +366,7 @@ class World:
         raise AssertionError(f"{run} is not under way")
 
     def text(self, run: str, text: str) -> list[Any]:
-        return self.tell(self.home(run), i.TextSaid(RunId(run), self.depth(run), text))
+        return self.tell(self.home(run), i.TextSaid(RunId(run), self.depth(run), (text,)))
 
     def think(self, run: str, text: str) -> list[Any]:
         return self.tell(self.home(run), i.ReasoningSaid(RunId(run), self.depth(run), text))

@@ -186,7 +186,7 @@ def test_p5_what_the_agent_says_after_the_abort_is_not_heard(make):
     assert world.of(e.StopStep) == [e.StopStep(run, 0)]
     head = world.thread("t1").head
     for late in (
-        i.TextSaid(run, 0, "late"),
+        i.TextSaid(run, 0, ("late",)),
         i.ReasoningSaid(run, 0, "late"),
         i.EventSaid(run, 0, {"type": "RUN_FINISHED"}),
         i.CallSaid(run_id=run, depth=0, name="t", raw=""),

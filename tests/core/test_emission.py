@@ -27,6 +27,11 @@ class Sink:
         self.stream.take({"type": "STEP_STARTED", "stepName": "step-0"})
         self.count = 0
 
+    def say(self, head, message_id, delta):
+        event = json.loads(head + json.dumps(delta).encode() + b"}")
+        assert event["messageId"] == message_id
+        self.emit(event)
+
     def emit(self, event):
         self.stream.take(event)
         self.events.append(event)

@@ -4,8 +4,9 @@ import pytest
 from tests.core.builders import Tab, takes, tool
 
 from handspan.core import effects as e
+from handspan.core import inputs as i
 from handspan_protocol import frames as f
-from handspan_protocol.ids import ThreadId
+from handspan_protocol.ids import RunId, ThreadId
 
 
 @pytest.mark.parametrize(("limit", "calls"), [("calls_per_step", 10), ("open_calls_per_run", 10)])
@@ -93,6 +94,14 @@ def test_p12_a_run_that_says_too_much_ends(make, says):
             break
     assert world.reason() == "output_limit"
     world.end(world.start())
+
+
+def test_p12_deltas_that_come_together_are_counted_one_by_one(make):
+    world = make(output_bytes=100)
+    run = world.start()
+    world.tell("t1", i.TextSaid(RunId(run), 0, ("x" * 60,) * 9))
+    assert world.reason() == "output_limit"
+    assert [len(e["delta"]) for e in world.events("t1") if "delta" in e] == [60, 60]
 
 
 def test_p12_a_thread_whose_history_is_full_takes_no_run(make):

@@ -383,7 +383,7 @@ class Machines(RuleBasedStateMachine):
             return
         head = known.head
         for late in (
-            i.TextSaid(step.run_id, step.depth, "late"),
+            i.TextSaid(step.run_id, step.depth, ("late",)),
             i.CallSaid(run_id=step.run_id, depth=step.depth, name="plain", raw=""),
             i.StepEnded(step.run_id, step.depth, None),
             i.StepFailed(step.run_id, step.depth, "agent_error", "late"),

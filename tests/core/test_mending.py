@@ -51,7 +51,7 @@ def test_p14_a_part_that_breaks_fails_the_run_and_frees_the_thread(
     start(broken, "r1")
     with monkeypatch.context() as patch:
         patch.setattr("handspan.core.emission.Emission.text", breaks)
-        effects = broken.handle(i.TextSaid(RunId("r1"), 0, "x"), 1.0)
+        effects = broken.handle(i.TextSaid(RunId("r1"), 0, ("x",)), 1.0)
     assert isinstance(one(effects, Broke).error, RuntimeError)
     over = one(effects, RunOver)
     assert (over.value.reason, over.value.code) == ("failed", "internal")
@@ -67,7 +67,7 @@ def test_p14_what_cannot_even_be_failed_is_dropped_and_the_thread_is_free(
     broken.handle(i.CallSaid(run_id=RunId("r1"), depth=0, name="nobody", raw="{}"), 0.5)
     with monkeypatch.context() as patch:
         patch.setattr("handspan.core.space.Space.emit", breaks)
-        effects = broken.handle(i.TextSaid(RunId("r1"), 0, "x"), 1.0)
+        effects = broken.handle(i.TextSaid(RunId("r1"), 0, ("x",)), 1.0)
     one(effects, Broke)
     assert one(effects, RunOver).value.code == "internal"
     assert broken.run is None

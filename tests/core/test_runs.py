@@ -304,7 +304,7 @@ def test_p6_what_a_step_says_after_its_end_is_not_heard(make):
     def late():
         head = world.thread("t1").head
         for said in (
-            i.TextSaid(run, 0, "late"),
+            i.TextSaid(run, 0, ("late",)),
             i.ReasoningSaid(run, 0, "late"),
             i.EventSaid(run, 0, {"type": "TEXT_MESSAGE_START", "messageId": "m"}),
             i.CallSaid(run_id=run, depth=0, name="t", raw=""),

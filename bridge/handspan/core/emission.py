@@ -10,6 +10,7 @@ newest. Deliberately does not know what becomes of a call; what is open is kept 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from handspan_protocol.codec import encode
 from handspan_protocol.content import scrub
 from handspan_protocol.ids import CallId
 
@@ -35,9 +36,8 @@ class Emission(Sequence):
             self._close_reasoning()
             self._close_texts()
             self._text = self._begin_text(None, "assistant")
-        self._sink.emit(
-            {"type": "TEXT_MESSAGE_CONTENT", "messageId": self._text, "delta": scrub(delta)}
-        )
+            self._text_head = _CONTENT_HEAD % encode(self._text)
+        self._sink.say(self._text_head, self._text, scrub(delta))
 
     def reasoning(self, delta: str) -> None:
         """A delta of the running thoughts."""
@@ -227,6 +227,8 @@ def _clean(event: Mapping[str, Json]) -> Event:
     """The event without absent optionals and without an owner of the agent's choosing."""
     return {k: v for k, v in event.items() if v is not None and k != "subagentRunId"}
 
+
+_CONTENT_HEAD: Final = b'{"type":"TEXT_MESSAGE_CONTENT","messageId":%b,"delta":'
 
 _DROPPED: Final = frozenset(
     [

@@ -183,11 +183,11 @@ class StateGiven:
 
 @dataclass(frozen=True, slots=True)
 class TextSaid:
-    """The hot path: one text delta of the running step."""
+    """The hot path: text deltas of the running step, as many as it said in one go."""
 
     run_id: RunId
     depth: int
-    text: str
+    deltas: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,29 +11,36 @@ epoch. *Source:* protocol.md 1, behaviour.md 6.
 class Log:
     """A ring bounded by `max_events` and `max_bytes`; the newest event always stays."""
 
-    __slots__ = ("_bytes", "_events", "_max_bytes", "_max_events", "_start", "base", "epoch")
+    __slots__ = (
+        "_bytes",
+        "_events",
+        "_max_bytes",
+        "_max_events",
+        "_start",
+        "base",
+        "epoch",
+        "head",
+    )
 
     def __init__(self, epoch: str, max_events: int, max_bytes: int) -> None:
         self.epoch = epoch
         self.base = 0
         """The oldest offset that can be read from."""
+        self.head = 0
+        """The offset after the newest event."""
         self._events: list[bytes] = []
         self._start = 0
         self._bytes = 0
         self._max_events = max_events
         self._max_bytes = max_bytes
 
-    @property
-    def head(self) -> int:
-        """The offset after the newest event."""
-        return self.base + len(self._events) - self._start
-
     def append(self, event: bytes) -> None:
         """Add one encoded event; the oldest leave when the ring is full."""
         self._events.append(event)
         self._bytes += len(event)
-        while self._over():
-            self._drop_oldest()
+        self.head += 1
+        if self._bytes > self._max_bytes or self.head - self.base > self._max_events:
+            self._make_room()
 
     def reaches(self, offset: int) -> bool:
         """Whether a reader at `offset` misses nothing that has left."""
@@ -43,6 +50,8 @@ class Log:
         """Events from `offset` on: as many as fit into the limit, or one; None: out of reach."""
         if not self.reaches(offset):
             return None
+        if offset + 1 == self.head:  # as it is while a model speaks
+            return [self._events[-1]]
         taken: list[bytes] = []
         room = limit_bytes
         for index in range(self._start + offset - self.base, len(self._events)):
@@ -53,9 +62,11 @@ class Log:
             taken.append(event)
         return taken
 
-    def _over(self) -> bool:
-        count = len(self._events) - self._start
-        return count > 1 and (count > self._max_events or self._bytes > self._max_bytes)
+    def _make_room(self) -> None:
+        while (count := self.head - self.base) > 1:
+            if count <= self._max_events and self._bytes <= self._max_bytes:
+                return
+            self._drop_oldest()
 
     def _drop_oldest(self) -> None:
         self._bytes -= len(self._events[self._start])

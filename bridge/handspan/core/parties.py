@@ -6,7 +6,7 @@ a **page** is what a thread may know of a session. Plain frozen data, which coul
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NewType, Protocol
+from typing import Any, NamedTuple, NewType, Protocol
 
 from handspan_protocol.frames import ContextItem
 from handspan_protocol.ids import CallId, DocumentId, SessionId, ThreadId
@@ -46,9 +46,8 @@ ANONYMOUS = Principal("anonymous")
 """Everybody, where there is no authenticator. *Source:* behaviour.md 7."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ThreadKey:
-    """A thread is known by its principal and its id (P8)."""
+class ThreadKey(NamedTuple):
+    """A thread is known by its principal and its id (P8). A tuple, since it is hashed per event."""
 
     principal: str
     thread_id: ThreadId

@@ -156,9 +156,13 @@ class Runs:
 
     def text_said(self, event: i.TextSaid) -> None:
         run = self._speaking(event.run_id, event.depth)
-        if run is not None and run.step.emission is not None:
-            run.step.emission.text(event.text)
-            self._check_output(run)
+        if run is None or run.step.emission is None:
+            return
+        for delta in event.deltas:
+            run.step.emission.text(delta)
+            if run.said_chars > self.space.policy.output_bytes:
+                self._check_output(run)
+                return
 
     def reasoning_said(self, event: i.ReasoningSaid) -> None:
         run = self._speaking(event.run_id, event.depth)
@@ -247,7 +251,7 @@ class Runs:
             run = self.run
             if self.desk.open_calls:
                 self.desk.pump(run)
-            if not run.settled or run.judging:
+            if not run.step.ended or not run.settled or run.judging:
                 return
             run.count_round()
             self._follow_up(run, None)

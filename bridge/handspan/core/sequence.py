@@ -22,6 +22,9 @@ class Sink(Protocol):
     def emit(self, event: Event) -> None:
         """Take one event of the sequence."""
 
+    def say(self, head: bytes, message_id: str, delta: str) -> None:
+        """Take a delta of a text: the event that begins with `head` and ends with the delta."""
+
     def new_id(self, kind: str) -> str: ...
 
     def message_taken(self, message_id: str) -> bool:
@@ -60,6 +63,7 @@ class Sequence:
         "_spans",
         "_steps_calls",
         "_text",
+        "_text_head",
         "_texts",
     )
 
@@ -67,6 +71,8 @@ class Sequence:
         self._sink = sink
         self._text: MessageId | None = None
         """The text of `str` items that is open."""
+        self._text_head = b""
+        """What the event of each of its deltas begins with."""
         self._texts: dict[str, MessageId] = {}
         """Texts of explicit events that are open: the agent's id to ours."""
         self._aliases: dict[str, MessageId] = {}

@@ -40,6 +40,12 @@ class StepSink:
                 self._run.said.append(delta)
         self._space.emit(event)
 
+    def say(self, head: bytes, message_id: str, delta: str) -> None:
+        run = self._run
+        run.said_chars += len(delta)
+        run.said.append(delta)
+        self._space.emit_delta(head, message_id, delta)
+
     def new_id(self, kind: str) -> str:
         return self._space.ids.new(kind)
 

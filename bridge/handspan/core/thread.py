@@ -51,16 +51,17 @@ class Thread:
 
     def handle(self, event: ThreadInput, now: float) -> list[ThreadEffect]:
         """Take one input at `now` (monotonic seconds); returns what must be done, in order."""
-        self.space.now = self.touched_at = now
+        space, runs = self.space, self.runs
+        space.now = self.touched_at = now
         effects: list[ThreadEffect] = []
-        self.space.effects = effects
-        before = self.run
+        space.effects = effects
+        before = runs.run
         try:
             _HANDLERS[type(event)](self, event)
-            self.runs.move_on()
+            runs.move_on()
         except Exception as error:  # total: half a change must not outlive its input (P14)
             self._mend(event, error)
-        if before is not None and self.run is not before:
+        if before is not None and runs.run is not before:
             self._let_all_go()
         return effects
 
@@ -75,7 +76,8 @@ class Thread:
 
     def next_deadline(self) -> float | None:
         """When DeadlinePassed is due; None: nothing waits for time."""
-        return self.desk.next_deadline() if self.desk.open_calls else None
+        desk = self.runs.desk
+        return desk.next_deadline() if desk.open_calls else None
 
     @property
     def run(self) -> Run | None:

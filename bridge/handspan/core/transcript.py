@@ -39,6 +39,13 @@ class Transcript:
         if fold is not None:
             fold(self, event)
 
+    def add_text(self, message_id: str, delta: str) -> None:
+        """Fold in a delta of a text or of thoughts; of one that is not open it changes nothing."""
+        pieces = self._pieces.get(message_id)
+        if pieces is not None:
+            pieces.append(delta)
+            self.size_bytes += len(delta)
+
     def view(self) -> tuple[Message, ...]:
         """The messages as they stand; texts under way are joined. Not to be changed."""
         self._settle_pieces()
@@ -102,10 +109,7 @@ class Transcript:
         self._open(event, "reasoning")
 
     def _text_content(self, event: Mapping[str, Json]) -> None:
-        pieces = self._pieces.get(event["messageId"])
-        if pieces is not None:
-            pieces.append(event["delta"])
-            self.size_bytes += len(event["delta"])
+        self.add_text(event["messageId"], event["delta"])
 
     def _text_end(self, event: Mapping[str, Json]) -> None:
         message = self._by_id.get(event["messageId"])

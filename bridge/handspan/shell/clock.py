@@ -1,16 +1,26 @@
 """The clock of a running loop: monotonic seconds, and the one way to wait for a moment."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from typing import Final
+
+_LATE_S: Final = 0.002
+"""So that no timer fires before its moment: a loop that counts in ms rounds down, twice."""
 
 
 class LoopClock:
-    """`ports.Clock` over the running event loop."""
+    """`ports.Clock` over the machine's monotonic clock and the running loop's timers.
 
-    def now(self) -> float:
-        """Monotonic seconds."""
-        return asyncio.get_running_loop().time()
+    Not over `loop.time()`: finding the running loop is a system call each time, and this is asked
+    for with every event.
+    """
+
+    now = staticmethod(time.monotonic)
+    """Monotonic seconds."""
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call `callback` at `when`, once, unless the handle is cancelled."""
-        return asyncio.get_running_loop().call_at(when, callback)
+        return asyncio.get_running_loop().call_later(
+            max(0.0, when - self.now()) + _LATE_S, callback
+        )

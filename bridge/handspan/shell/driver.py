@@ -5,7 +5,7 @@ each effect's carrying out, in order. What a socket brings comes in through `gre
 server tools run in a `Crew`. Deliberately decides nothing: every rule is in the core.
 
 Sockets read the threads' logs by themselves. The driver only notes which logs have grown, and
-wakes their readers once, at the end of the loop's tick.
+wakes their readers once, at the end of the loop's tick (`tick`).
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from .ids import Ids, SessionIds
 from .outlets import Outlets
 from .socket import where
 from .tally import Tally
+from .tick import Tick
 from .tools import ServerTool
 from .waiters import Waiters
 from .workers import Workers
@@ -67,6 +68,7 @@ class Driver:
         self.clock = clock
         self.ids = ids
         self.loop = asyncio.get_running_loop()
+        self.tick = Tick(self.loop, self._wake_readers)
         self.store = store
         self.roster = Roster(agents.keys(), specs)
         self.hub = Hub(policy, ids, self.roster)
@@ -80,7 +82,6 @@ class Driver:
         self._queue: deque[tuple[Any, Any, bool]] = deque()
         self._running = False
         self._timers: dict[Any, tuple[float, Handle]] = {}
-        self._grown: set[ThreadKey] = set()
         self._quiet = asyncio.Event()
         self._sweep: Handle | None = None
         self._plan_sweep()
@@ -96,17 +97,19 @@ class Driver:
         self._tell(session, message)
 
     def _tell(self, target: Any, message: Any, create: bool = False) -> None:
-        self._queue.append((target, message, create))
         if self._running:
+            self._queue.append((target, message, create))
             return
         self._running = True
         try:
-            while self._queue:
-                target, message, create = self._queue.popleft()
+            while True:
                 if isinstance(target, ThreadKey):
                     self._to_thread(target, message, create)
                 else:
                     self._to_session(target, message)
+                if not self._queue:
+                    return
+                target, message, create = self._queue.popleft()
         finally:
             self._running = False
 
@@ -115,10 +118,11 @@ class Driver:
         if thread is None:
             self._nobody_home(message)
             return
-        head = thread.head
+        log = thread.space.log
+        before = log.head
         effects = thread.handle(message, self.clock.now())
-        if thread.head != head:
-            self._log_grew(key, thread, head)
+        if log.head != before:
+            self._log_grew(key, thread, before)
         for effect in effects:
             try:
                 _THREAD_EFFECTS[type(effect)](self, thread, effect)
@@ -195,20 +199,15 @@ class Driver:
 
     def _log_grew(self, key: ThreadKey, thread: Thread, before: int) -> None:
         self.tally.events += thread.head - before
-        if not self._grown:
-            self.loop.call_soon(self._wake_readers)
-        self._grown.add(key)
+        self.tick.grew(key, thread)
         if self.observers:
             self._tell_observers(thread, before)
 
-    def _wake_readers(self) -> None:
-        grown, self._grown = self._grown, set()
-        for key in grown:
-            thread = self.hub.threads.get(key)
-            for session_id in list(thread.space.readers) if thread else ():
-                socket = self.outlets.of(self.hub.sessions.get(session_id))
-                if socket is not None:
-                    socket.writer.wake_now()
+    def _wake_readers(self, thread: Thread) -> None:
+        for session_id in tuple(thread.space.readers):
+            socket = self.outlets.of(self.hub.sessions.get(session_id))
+            if socket is not None:
+                socket.writer.wake_now()
 
     def _tell_observers(self, thread: Thread, before: int) -> None:
         for event in thread.read(before, 1 << 62) or ():

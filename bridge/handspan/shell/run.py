@@ -7,7 +7,7 @@ worker thread, since a sync agent or tool lives in one.
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -37,8 +37,13 @@ class Desk(Protocol):
     loop: asyncio.AbstractEventLoop
     """Where `say` must be called."""
 
-    def say(self, message: i.ThreadInput) -> None:
+    @property
+    def say(self) -> Callable[[i.ThreadInput], None]:
         """Tell the run's thread."""
+
+    @property
+    def later(self) -> Callable[[Callable[[], None]], None]:
+        """Have something called at the end of the loop's tick."""
 
     def state(self) -> Json:
         """The thread's state as it is now."""
@@ -72,6 +77,8 @@ class Run:
         self._step = step
         self._desk = desk
         self._home = threading.get_ident()
+        self._unsaid: list[str] = []
+        """Deltas of this tick, which the thread is told together."""
 
     # ---- what there is -----------------------------------------------------------------------
 
@@ -181,9 +188,19 @@ class Run:
 
     def _say(self, message: i.ThreadInput) -> None:
         if threading.get_ident() == self._home:
-            self._desk.say(message)
+            self._say_now(message)
         else:
-            self._desk.loop.call_soon_threadsafe(self._desk.say, message)
+            self._desk.loop.call_soon_threadsafe(self._say_now, message)
+
+    def _say_now(self, message: i.ThreadInput) -> None:
+        self._say_texts()
+        self._desk.say(message)
+
+    def _say_texts(self) -> None:
+        """At the end of the tick, and before anything else is said."""
+        deltas, self._unsaid = self._unsaid, []
+        if deltas:
+            self._desk.say(i.TextSaid(self._step.run_id, self.depth, tuple(deltas)))
 
     def take(self, item: Any) -> None:
         """Say one item of the agent.
@@ -191,6 +208,11 @@ class Run:
         Raises:
             UsageError: it is no item.
         """
+        if isinstance(item, str):
+            if not self._unsaid:
+                self._desk.later(self._say_texts)
+            self._unsaid.append(item)
+            return
         message = self._input_of(item)
         if message is not None:
             self._say(message)
@@ -198,8 +220,6 @@ class Run:
     def _input_of(self, item: Any) -> i.ThreadInput | None:
         run_id, depth = self._run_id, self.depth
         match item:
-            case str():
-                return i.TextSaid(run_id, depth, item)
             case CallItem(name, raw, wish):
                 return i.CallSaid(run_id=run_id, depth=depth, name=name, raw=raw, wish=wish)
             case ReasoningItem(text):
@@ -220,6 +240,7 @@ class Run:
         Raises:
             UsageError: a finish_reason that is none.
         """
+        self._say_texts()
         if self.finish_reason is not None and not isinstance(self.finish_reason, str):
             raise UsageError(f"finish_reason is a str, not {type(self.finish_reason).__name__}")
         return i.StepEnded(
@@ -228,6 +249,7 @@ class Run:
 
     def failed(self, code: RunCode, message: str) -> i.StepFailed:
         """The step's end when it failed."""
+        self._say_texts()
         return i.StepFailed(self._run_id, self.depth, code.value, message)
 
 

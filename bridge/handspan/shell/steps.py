@@ -117,7 +117,7 @@ async def _take_all(items: AsyncIterator[Any], run: Run) -> None:
             run.take(item)
             count += 1
             if count % ITEMS_IN_A_ROW == 0:
-                await anyio.lowlevel.checkpoint()
+                await asyncio.sleep(0)
     finally:
         aclose = getattr(items, "aclose", None)
         if aclose is not None:

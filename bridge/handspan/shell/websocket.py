@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import anyio
-from websockets.asyncio.server import Server, ServerConnection, broadcast
+from websockets.asyncio.server import Server, ServerConnection
 from websockets.asyncio.server import serve as websockets_serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
@@ -43,6 +43,7 @@ from handspan_protocol.errors import CloseCode
 from handspan_protocol.version import SUBPROTOCOL
 
 from .entrance import Entrance
+from .framing import text_frame
 from .http import Answer, Site
 from .origin import Door
 from .pulse import Pulse
@@ -87,14 +88,15 @@ class WebsocketConnection:
         self._closing: ports.Handle | None = None
 
     def transmit(self, message: bytes) -> bool:
-        """Write one text message; False when the transport is full, or gone.
-
-        *Source:* `broadcast` to one costs a quarter of an awaited send (architecture.md, 5).
-        """
-        if not self.is_open:
+        """Write one text message, past the library (`framing`); False: it is full, or gone."""
+        line = self._line
+        if line.protocol.state is not State.OPEN:
             return False
-        broadcast((self._line,), message, text=True)
-        return not self.is_full
+        try:
+            line.transport.write(text_frame(message))
+        except (OSError, RuntimeError):  # uvloop raises RuntimeError for a closed transport
+            self.abort()
+        return not line.paused
 
     @property
     def is_open(self) -> bool:

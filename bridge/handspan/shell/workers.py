@@ -8,6 +8,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from handspan.core import effects as e
@@ -22,6 +23,7 @@ from .crew import Crew
 from .run import Run
 from .socket import where
 from .steps import speak
+from .tick import Tick
 from .tools import ServerTool, run_tool
 from .values import call_result
 
@@ -33,6 +35,7 @@ class Home(Protocol):
     """Where outcomes go: the driver."""
 
     loop: asyncio.AbstractEventLoop
+    tick: Tick
 
     def tell_thread(self, key: ThreadKey, message: i.ThreadInput) -> None: ...
 
@@ -140,9 +143,9 @@ class StepDesk:
         self._home = home
         self._thread = thread
         self.loop = home.loop
-
-    def say(self, message: i.ThreadInput) -> None:
-        self._home.tell_thread(self._thread.space.key, message)
+        self.say = partial(home.tell_thread, thread.space.key)
+        """Tell the run's thread."""
+        self.later = home.tick.say
 
     def state(self) -> Json:
         return self._thread.space.transcript.state

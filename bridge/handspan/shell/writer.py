@@ -46,6 +46,9 @@ SEND_PROGRESS_BYTES: Final = 64 * 1024
 Without it no page on a slow line could ever take a snapshot of more than `send_timeout` seconds.
 """
 
+_WIDEST_OFFSET: Final = 10**15
+"""No log ever gets that far; it makes the room in a frame a constant."""
+
 _PING: Final = frame_bytes(Ping())
 _LOG = logging.getLogger("handspan.socket")
 
@@ -68,9 +71,13 @@ class _Cursor:
 
     stream: Stream
     offset: int | None
+    room: int
+    """Bytes of events that fit into one frame."""
 
-    def behind(self) -> bool:
-        return self.offset is None or self.offset < self.stream.head
+    @classmethod
+    def at(cls, stream: Stream, offset: int | None) -> "_Cursor":
+        envelope = events_bytes(stream.thread_id, stream.epoch, _WIDEST_OFFSET, ())
+        return cls(stream, offset, EVENTS_FRAME_BYTES - len(envelope))
 
 
 class Writer:
@@ -160,7 +167,7 @@ class Writer:
         if offset is not None and offset > stream.head:
             offset = None
         self._cursors.pop(stream.thread_id, None)
-        self._cursors[stream.thread_id] = _Cursor(stream, offset)
+        self._cursors[stream.thread_id] = _Cursor.at(stream, offset)
         self.wake()
 
     def close(self, thread_id: str) -> None:
@@ -190,7 +197,8 @@ class Writer:
 
     def _write_what_is_ready(self) -> None:
         while not self._over and self._waiting is None:
-            self._release()
+            if self._aside:
+                self._release()
             if self._ready:
                 queued = self._ready.popleft()
                 self._queued_bytes -= len(queued.frame)
@@ -231,8 +239,6 @@ class Writer:
 
     def _release(self) -> None:
         """Move what no longer has to wait to the control frames, in its order."""
-        if not self._aside:
-            return
         waiting: set[str | None] = set()
         still: list[_Queued] = []
         for queued in self._aside:
@@ -261,9 +267,10 @@ class Writer:
     def _next_cursor(self) -> _Cursor | None:
         """The cursor whose turn it is, put to the end of the turns; None: all are up to date."""
         for thread_id, cursor in self._cursors.items():
-            if cursor.behind():
-                del self._cursors[thread_id]
-                self._cursors[thread_id] = cursor
+            if cursor.offset is None or cursor.offset < cursor.stream.head:
+                if len(self._cursors) > 1:
+                    del self._cursors[thread_id]
+                    self._cursors[thread_id] = cursor
                 return cursor
         return None
 
@@ -271,8 +278,7 @@ class Writer:
         """A snapshot, or as many events as fit into a frame; the cursor moves past it."""
         stream = cursor.stream
         if cursor.offset is not None:
-            envelope = len(events_bytes(stream.thread_id, stream.epoch, stream.head, ()))
-            events = stream.read(cursor.offset, EVENTS_FRAME_BYTES - envelope)
+            events = stream.read(cursor.offset, cursor.room)
             if events:
                 cursor.offset += len(events)
                 return events_bytes(stream.thread_id, stream.epoch, cursor.offset, events)

@@ -1,0 +1,112 @@
+"""`python -m benchmarks.stream`: what an event of a stream costs the server.
+
+2,000 deltas of 12 characters to 1, 50 and 500 pages, each page its own run: as fast as the agent
+can say them, and one in a tick of the loop. Then the same event at depth 0 and at depth 20.
+"""
+
+import argparse
+import asyncio
+import statistics
+from dataclasses import dataclass
+
+from benchmarks.load import open_pages, run_all, stay_awake
+from benchmarks.machine import machine
+from benchmarks.server import SERVERS, Server, loop_factory, on_core
+from benchmarks.table import middle, printed
+
+PAGES = (1, 50, 500)
+DELTAS = 2_000
+DEPTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """One measurement: events per CPU second of the server, and how they were packed."""
+
+    per_cpu_s: float
+    per_message: float
+
+
+async def streamed(server: Server, mode: str, pages: int, deltas: int, runs: int) -> Streamed:
+    """`runs` runs after each other on each page, after one that does not count."""
+    there = await open_pages(server.name, server.port, pages)
+    await run_all(there, f"{mode} {min(deltas, 200)}")
+    for page in there:
+        page.deltas = page.messages = 0
+    server.books()
+    for _ in range(runs):
+        await run_all(there, f"{mode} {deltas}")
+    used = server.books().cpu_s
+    assert all(page.deltas == runs * deltas for page in there), "a server that loses events"
+    events = runs * deltas * pages
+    messages = sum(page.messages for page in there)
+    for page in there:
+        page.close()
+    await asyncio.sleep(0.1)
+    return Streamed(events / used, events / messages)
+
+
+async def stream_table(repeats: int, pages: tuple[int, ...], deltas: int) -> list[list[str]]:
+    rows = []
+    for mode, said in (("stream", "as fast as it goes"), ("paced", "one a tick")):
+        for count in pages:
+            found: dict[str, list[Streamed]] = {name: [] for name in SERVERS}
+            for _ in range(repeats):
+                for name in SERVERS:
+                    with Server(name) as server:
+                        runs = max(1, 20 // count)
+                        found[name].append(await streamed(server, mode, count, deltas, runs))
+            ours, theirs = found["handspan"], found["handwritten"]
+            ratios = [a.per_cpu_s / b.per_cpu_s for a, b in zip(ours, theirs, strict=True)]
+            rows.append(
+                [
+                    said,
+                    f"{count}",
+                    f"{statistics.median(b.per_cpu_s for b in theirs):,.0f}",
+                    f"{statistics.median(a.per_cpu_s for a in ours):,.0f}",
+                    middle(ratios),
+                    f"{statistics.median(a.per_message for a in ours):.1f}",
+                ]
+            )
+    return rows
+
+
+async def depth_table(repeats: int, deltas: int) -> list[list[str]]:
+    """CPU time of an event by depth; the run says the same at every depth."""
+    at: dict[int, list[float]] = {}
+    for _ in range(repeats):
+        with Server("handspan") as server:
+            (page,) = await open_pages("handspan", server.port, 1)
+            await page.run(f"depth {DEPTH} {deltas}")
+            server.books()
+            for _ in range(5):
+                await page.run(f"depth {DEPTH} {deltas}")
+            samples = server.books().samples
+            page.close()
+        for index, sample in enumerate(samples):
+            at.setdefault(index % (DEPTH + 1), []).append(sample / deltas * 1e6)
+    cost = {depth: statistics.median(samples) for depth, samples in at.items()}
+    return [
+        [f"{depth}", f"{cost[depth]:.2f}", f"{cost[depth] / cost[0]:.2f}"]
+        for depth in (0, 1, 10, DEPTH)
+    ]
+
+
+async def main(options: argparse.Namespace) -> None:
+    pages = PAGES[:2] if options.short else PAGES
+    repeats = 1 if options.short else options.repeats
+    deltas = 200 if options.short else DELTAS
+    print(machine(), flush=True)
+    stay_awake()
+    head = ["deltas", "pages", "by hand, /CPU s", "Handspan, /CPU s", "ratio", "events a message"]
+    printed(head, await stream_table(repeats, pages, deltas))
+    printed(["depth", "us of CPU an event", "to depth 0"], await depth_table(repeats, deltas))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--short", action="store_true", help="a look whether it works; no figures")
+    on_core(1)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main(parser.parse_args()))
