@@ -179,11 +179,14 @@ async def heard(
     things: Json = None,
     before: Sequence[Message] = (),
     results: Sequence[CallResult] = (),
+    agent: KeywordAgent | None = None,
+    deltas: list[str] | None = None,
 ) -> Step:
     """A step of the agent that has heard this message on a page that shows these things."""
     context = [ContextItem(name="shown", value=things)]
     step = Step(tools, [*before, UserMessage(id="u", content=said)], context, results)
-    async for item in KeywordAgent(pause_s=0)(step):
+    step.deltas = step.deltas if deltas is None else deltas
+    async for item in (agent or KeywordAgent(pause_s=0))(step):
         if isinstance(item, str):
             step.deltas.append(item)
         else:

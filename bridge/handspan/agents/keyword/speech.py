@@ -228,7 +228,7 @@ def report(
 def _single(result: Any, skills: Mapping[str, Skill]) -> str:
     if result.ok:
         value = readable(result.value)
-        return f"Done. {_sentence(value)}" if value else "Done."
+        return f"Done{'.' if value[:1].isupper() else ':'} {_sentence(value)}" if value else "Done."
     return _sentence(f"{_title(result.name, skills)} {_failure(result)}")
 
 

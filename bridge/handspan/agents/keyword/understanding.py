@@ -35,7 +35,7 @@ WISHES_MAX: Final = 32
 """Calls of one message. *Source:* Policy.calls_per_step has 64."""
 
 _SPLITS: Final = frozenset(("and", "then", "also", "plus", "afterwards", "&"))
-_WEAK_MARKS: Final = frozenset(",:")
+_WEAK_MARK: Final = ","
 _STRONG_MARKS: Final = frozenset(";.!?\n")
 _GREETING: Final = re.compile(
     r"help|helpme|hello|hi|hey|hithere|hellothere|heythere|goodmorning|whatcanyoudo\w{0,12}"
@@ -199,31 +199,19 @@ class Understanding:
 
     def _of_its_own(self, text: str, here: list[Word], part: list[Word]) -> list[Word] | None:
         """The words of a part that is a wish of its own, the verb of the one before included."""
-        before = self._matching.best(Clause(text, here), self._names)
-        if self._is_own(Clause(text, part), before):
-            return part
-        return self._like_before(text, here, part, before)
-
-    def _is_own(self, clause: Clause, before: Match | None) -> bool:
-        """Whether a part is a wish of its own."""
+        clause = Clause(text, part)
         call = named_call(clause.text(0, len(clause)), self._by_name)
         if call is not None and call.is_certain:
-            return True
+            return part
         begins = self._matching.begins_wish(clause)
         if not (begins or self._matching.has_choice(clause)):
-            return False
+            return None
         match = self._matching.best(clause, self._names)
-        if match is None or begins:
-            return match is not None and (match.leaves == 0 or bool(match.skill.texts))
-        return self._is_own_choice(clause, match, before)
-
-    @staticmethod
-    def _is_own_choice(clause: Clause, match: Match, before: Match | None) -> bool:
-        """Whether a part without a verb says all that another tool needs: "add milk, dark mode"."""
-        if clause.fold_at(0) in english.PREPOSITIONS or match.leaves or not match.is_complete:
-            return False
-        other = before is None or before.skill.name != match.skill.name
-        return other and match.filled.has_choice and match.filled.evidence >= CHOICE
+        if begins:
+            return part if match and (match.leaves == 0 or match.skill.texts) else None
+        before = self._matching.best(Clause(text, here), self._names)
+        alike = self._like_before(text, here, part, before)
+        return alike or (part if match and _is_choice(clause, match, before) else None)
 
     def _like_before(
         self, text: str, here: list[Word], part: list[Word], before: Match | None
@@ -239,6 +227,14 @@ class Understanding:
         if match is None or not match.is_complete or not match.filled.has_choice:
             return None
         return whole if match.score >= ENOUGH and not match.leaves else None
+
+
+def _is_choice(clause: Clause, match: Match, before: Match | None) -> bool:
+    """Whether a part without a verb says all that another tool needs: "add milk, dark mode"."""
+    if clause.fold_at(0) in english.PREPOSITIONS or match.leaves or not match.is_complete:
+        return False
+    other = before is None or before.skill.name != match.skill.name
+    return other and match.filled.has_choice and match.filled.evidence >= CHOICE
 
 
 def _parts(words: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
@@ -266,7 +262,7 @@ def _ends(joint: Sequence[Word]) -> bool:
 
 def _cuts(word: Word) -> bool:
     if word.mark:
-        return word.text in _WEAK_MARKS | _STRONG_MARKS
+        return word.text == _WEAK_MARK or word.text in _STRONG_MARKS
     return not word.quoted and word.fold in _SPLITS
 
 
