@@ -84,9 +84,9 @@ export function showColumns(board, announce) {
     };
     own.dataset.column = column;
     own.lastElementChild?.replaceChildren(
-      ...(before ? [button(`Move "${title}" to ${before}`, move(before), { icon: "back" })] : []),
-      ...(after ? [button(`Move "${title}" to ${after}`, move(after), { icon: "forth" })] : []),
-      button(`Remove "${title}"`, () => remove(title), { icon: "remove" }),
+      ...(before ? [button(`Move "${title}" to ${before}`, move(before), { icon: "back", "data-action": "back" })] : []),
+      ...(after ? [button(`Move "${title}" to ${after}`, move(after), { icon: "forth", "data-action": "forth" })] : []),
+      button(`Remove "${title}"`, () => remove(title), { icon: "remove", "data-action": "remove" }),
     );
   }
 
@@ -107,13 +107,13 @@ export function showColumns(board, announce) {
 
   /**
    * Puts the focus back where it was: on the same card, else where the next card is, else on the box for
-   * a new one.
+   * a new one. Where a card cannot be moved further, on the way back: never on Remove by accident.
    * @param {Held} held
    */
-  function hold({ id, at, list, next }) {
+  function hold({ id, action, list, next }) {
     const own = elements.get(id) ?? next ?? list.lastElementChild;
-    const buttons = own?.querySelectorAll("button") ?? [];
-    (buttons[Math.min(at, buttons.length - 1)] ?? byId("new-card")).focus();
+    const same = own?.querySelector(`[data-action="${action}"]`) ?? own?.querySelector("button");
+    /** @type {HTMLElement} */ (same ?? byId("new-card")).focus();
   }
 
   /**
@@ -158,14 +158,18 @@ export function showColumns(board, announce) {
   };
 }
 
-/** @typedef {{ id: number, at: number, list: Element, next: Element | null }} Held */
+/** @typedef {{ id: number, action?: string, list: Element, next: Element | null }} Held */
 
-/** The card that has the focus, the place of the focused button in it, and what follows the card. @returns {Held | undefined} */
+/**
+ * The card that has the focus, which of its buttons, and what follows the card.
+ * @returns {Held | undefined}
+ */
 function heldCard() {
-  const own = document.activeElement?.closest(".card");
-  if (!(own instanceof HTMLElement) || !own.parentElement) return undefined;
-  const at = [...own.querySelectorAll("button")].indexOf(/** @type {any} */ (document.activeElement));
-  return { id: Number(own.dataset.card), at, list: own.parentElement, next: own.nextElementSibling };
+  const focused = document.activeElement;
+  const own = focused?.closest(".card");
+  if (!(focused instanceof HTMLElement && own instanceof HTMLElement && own.parentElement)) return undefined;
+  const { action } = focused.dataset;
+  return { id: Number(own.dataset.card), action, list: own.parentElement, next: own.nextElementSibling };
 }
 
 /**

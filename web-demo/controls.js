@@ -7,7 +7,7 @@
  * only said to be.
  */
 
-import { button, byId } from "./dom.js";
+import { button, byId, icon } from "./dom.js";
 
 /** @import { Bridge } from "/client/handspan.js" */
 /** @import { View } from "/client/shell/conversation.js" */
@@ -119,6 +119,7 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
   });
   stop.addEventListener("click", halt);
 
+  byId("new-card-add").append(icon("add"));
   byId("new-card-form").addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
     const box = byId("new-card");

@@ -7,6 +7,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /** Paths on a 24 by 24 field, drawn as lines. */
 const ICONS = {
+  add: "M12 6v12M6 12h12",
   back: "M15 6l-6 6 6 6",
   forth: "M9 6l6 6-6 6",
   remove: "M7 7l10 10M17 7L7 17",

@@ -1,124 +1,144 @@
-"""The demo as a visitor has it: its page, its agent, and the headers it is served with.
-
-Everything is found by its accessible role and name, as somebody with a screen reader would.
-"""
+"""The demo as a visitor has it: its page, and the agent that needs no key."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
+from tests.browser.visit import FIRST_CARDS, Visit, demo
 
-from handspan.agents.demo import DemoAgent
+from handspan.agents.keyword import KeywordAgent
 
 pytestmark = pytest.mark.browser
 
-WEB_DEMO = Path(__file__).parents[2] / "web-demo"
-
-THEME = "() => document.documentElement.dataset.theme"
-
-
-class Visit:
-    """One visitor; what the browser complained about is kept."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", self._said)
-        self.log = page.get_by_role("log")
-        self.todo = page.get_by_role("region", name="To do")
-
-    def _said(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
-
-    def button(self, name: str) -> Any:
-        return self.page.get_by_role("button", name=name, exact=True)
-
-    def say(self, text: str) -> None:
-        self.page.get_by_role("textbox", name="Message").fill(text)
-        self.button("Send").click()
-
-    def await_log(self, text: str) -> None:
-        self.log.get_by_text(text).first.wait_for()
-
-    def items(self) -> list[str]:
-        titles: list[str] = self.todo.get_by_role("listitem").all_text_contents()
-        return titles
+SUGGESTED = (
+    "make it dark",
+    "add milk to todo and move it to done",
+    "run the slow task",
+    "clear the board",
+    "call make_coffee with cups 2",
+)
 
 
 @pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[[], Visit]]:
-    """Opens the demo; at the end nothing was complained about, by CSP or otherwise."""
-    from tests.browser.stage import Stage
-
-    visits: list[Visit] = []
-    with Stage(browser, DemoAgent(), static=WEB_DEMO).up() as here:
-
-        def visit() -> Visit:
-            new = Visit(here.context().new_page())
-            visits.append(new)
-            new.page.goto(here.address)
-            new.page.get_by_role("status").get_by_text("open").wait_for()
-            return new
-
-        yield visit
-        assert [each.complaints for each in visits] == [[]] * len(visits)
+def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
+    with demo(browser, KeywordAgent()) as here:
+        yield here.visit
 
 
-def test_a_wish_with_two_parts_changes_the_page_and_is_reported(visit: Any) -> None:
-    here = visit()
-    here.say("add milk and make it dark")
-    here.await_log("Done.")
-    assert here.items() == ["milk"]
-    assert here.page.evaluate(THEME) == "dark"
-    here.log.get_by_text("add milk and make it dark").wait_for()
-    here.log.get_by_text('add_item({"title":"milk"}) ok').wait_for()
-    here.say("remove milk")
-    here.page.wait_for_function("() => !document.querySelector('#items li')")
+@pytest.fixture
+def here(visit: Callable[..., Visit]) -> Visit:
+    """A visitor who prefers light."""
+    return visit(color_scheme="light")
 
 
-def test_stop_ends_the_slow_task_and_the_next_message_works(visit: Any) -> None:
-    here = visit()
-    here.say("something slow")
-    here.await_log("of 30")
+def test_the_first_look_is_a_board_with_cards_and_a_quiet_conversation(here: Visit) -> None:
+    here.see_board(FIRST_CARDS)
+    assert here.log.text_content() == ""
+    suggestions = here.page.get_by_role("group", name="Suggestions").get_by_role("button")
+    assert suggestions.all_text_contents() == list(SUGGESTED)
+    here.see_last_run("")
+    expect(here.button("Stop")).to_be_disabled()
+
+
+def test_make_it_dark_changes_the_theme_and_the_run_completes(here: Visit) -> None:
+    here.see_theme("light")
+    here.ask("make it dark")
+    here.see_theme("dark")
+    here.see_last_run("completed")
+    expect(here.call("Set the theme")).to_contain_text("theme: dark")
+    expect(here.call("Set the theme")).to_contain_text("done")
+
+
+def test_a_card_is_added_and_moved_in_one_breath(here: Visit) -> None:
+    here.ask("add milk to todo and move it to done")
+    here.see_board({"To do": FIRST_CARDS["To do"], "Done": [*FIRST_CARDS["Done"], "milk"]})
+    here.see_last_run("completed")
+    expect(here.call("Add a card")).to_contain_text("done")
+    expect(here.call("Move a card")).to_contain_text("column: Done")
+
+
+def test_p5_stop_ends_the_slow_task_and_the_next_message_works(here: Visit) -> None:
+    here.say("run the slow task")
+    bar = here.log.get_by_role("progressbar", name="Progress of: Slow task")
+    expect(bar).to_be_visible()
+    expect(here.call("Slow task")).to_contain_text("of 6 seconds")
     here.button("Stop").click()
-    here.await_log("aborted")
-    here.say("light")
-    here.await_log("Done.")
+    here.await_end("stopped")
+    here.see_last_run("aborted")
+    expect(here.call("Slow task")).to_contain_text("stopped")
+    expect(bar).to_have_count(0)
+    here.ask("make it dark")
+    here.see_theme("dark")
 
 
-def test_buttons_work_without_and_with_a_follow_up(visit: Any) -> None:
-    here = visit()
+def test_the_slow_task_is_done_in_the_end(here: Visit) -> None:
+    here.say("run the slow task")
+    expect(here.call("Slow task")).to_contain_text("done", timeout=10_000)
+    here.await_end()
+
+
+def test_a_button_calls_a_tool_and_no_agent_speaks(here: Visit) -> None:
     here.button("Make it dark").click()
-    here.page.wait_for_function(f"() => ({THEME})() === 'dark'")
-    here.page.get_by_role("status").get_by_text("open", exact=True).wait_for()
-    assert here.log.get_by_text("Done.").count() == 0
-    here.button("Make it light and say so").click()
-    here.await_log("Done.")
-    assert here.page.evaluate(THEME) == "light"
+    here.await_end("done, without a word from the agent")
+    here.see_theme("dark")
+    here.button("Make it light").click()
+    here.await_end("done, without a word from the agent")
+    here.see_theme("light")
+    here.button("Add a surprise card").click()
+    here.await_end("done, without a word from the agent")
+    expect(here.column("To do").get_by_role("listitem")).to_have_count(3)
+    expect(here.log.locator(".assistant")).to_have_count(0)
 
 
-def test_what_no_tool_has_reaches_the_wildcard(visit: Any) -> None:
-    here = visit()
-    here.say("beep")
-    here.todo.get_by_text("nobody has beep").wait_for()
-    here.await_log("Done.")
+def test_p5_a_buttons_slow_task_is_stopped_too(here: Visit) -> None:
+    here.button("Slow task").click()
+    expect(here.log.get_by_role("progressbar")).to_be_visible()
+    here.button("Stop").click()
+    here.await_end("stopped")
 
 
-def test_text_is_shown_as_text(visit: Any) -> None:
-    here = visit()
-    markup = "<img src=x onerror=alert(1)>"
-    here.say(f"add {markup}")
-    here.await_log("Done.")
-    assert here.items() == [markup]
-    assert here.page.locator("img, #log b").count() == 0
+def test_a_button_with_a_follow_up_lets_the_agent_answer(here: Visit) -> None:
+    here.button("Highlight Done and say so").click()
+    here.await_end()
+    expect(here.column("Done")).to_have_attribute("data-pointed", "")
+    expect(here.log.locator(".assistant")).to_have_count(1)
+    here.button("List the cards and tell me").click()
+    here.await_end()
+    expect(here.log.locator(".assistant").last).to_contain_text("Buy tea")
 
 
-def test_two_visitors_have_two_conversations(visit: Any) -> None:
+def test_p13_what_no_tool_takes_is_shown_with_its_arguments(here: Visit) -> None:
+    here.ask("call make_coffee with cups 2")
+    corner = here.region("What nobody else took")
+    expect(corner).to_contain_text("make_coffee")
+    expect(corner).to_contain_text('{ "cups": 2 }')
+
+
+def test_p10_the_board_is_cleared_only_when_the_visitor_allows_it(here: Visit) -> None:
+    here.say("clear the board")
+    here.button("Decline").click()
+    here.await_end()
+    expect(here.call("Clear the board")).to_contain_text("declined")
+    here.see_board(FIRST_CARDS)
+    here.say("clear the board")
+    here.button("Allow").click()
+    here.await_end()
+    here.see_board({"To do": [], "Doing": [], "Done": []})
+    expect(here.column("Done")).to_contain_text("Nothing yet")
+
+
+def test_a_suggestion_is_said_with_one_press_and_they_make_room(here: Visit) -> None:
+    here.button("make it dark").click()
+    here.await_end()
+    here.see_theme("dark")
+    expect(here.page.get_by_role("group", name="Suggestions").get_by_role("button")).to_have_count(
+        0
+    )
+
+
+def test_p8_two_visitors_have_two_conversations_and_two_boards(visit: Callable[..., Visit]) -> None:
     one, two = visit(), visit()
-    one.say("add milk")
-    one.await_log("Done.")
+    one.ask("add milk to todo")
     assert two.log.text_content() == ""
-    assert two.items() == []
+    two.see_board(FIRST_CARDS)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
+from tests.browser.visit import FIRST_CARDS, Visit
 
 pytestmark = pytest.mark.browser
 
@@ -37,37 +39,31 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    context = browser.new_context()
+def here(browser: Any, address: str) -> Iterator[Visit]:
+    context = browser.new_context(color_scheme="light", reduced_motion="reduce")
     context.set_default_timeout(WAIT_S * 1000)
-    page = context.new_page()
-    page.goto(address)
-    page.locator("body[data-status=open]").wait_for()
-    yield page
+    visit = Visit(context.new_page())
+    visit.page.goto(address)
+    expect(visit.status).to_have_text("connected")
+    yield visit
+    assert visit.unexpected == []
     context.close()
 
 
-def say(page: Any, text: str) -> None:
-    page.get_by_label("Message").fill(text)
-    page.get_by_role("button", name="Send").click()
+def test_the_first_sentence_of_a_visitor_works(here: Visit) -> None:
+    """P3: three tools out of one message, in order, and the run completes."""
+    here.ask("add milk to todo and move it to done and make it dark")
+    here.see_last_run("completed")
+    here.see_board({**FIRST_CARDS, "Done": [*FIRST_CARDS["Done"], "milk"]})
+    here.see_theme("dark")
+    expect(here.log.locator(".call code")).to_have_text(["add_card", "move_card", "set_theme"])
+    expect(here.log.locator(".call .state")).to_have_text(["done", "done", "done"])
 
 
-def test_the_first_sentence_of_a_visitor_works(page: Any) -> None:
-    """P3, P13: two tools and the wildcard out of one message, in order, and the run completes."""
-    say(page, "add milk and make it dark and beep")
-    page.locator("body[data-last-run=completed]").wait_for()
-    assert page.locator("#items li").all_text_contents() == ["milk"]
-    assert page.locator("html").get_attribute("data-theme") == "dark"
-    assert "beep" in (page.locator("#unknown").text_content() or "")
-    calls = page.locator("#log .call").all_text_contents()
-    assert [text.split("(")[0] for text in calls] == ["add_item", "set_theme", "beep"]
-    assert all(") ok" in text for text in calls), calls
-
-
-def test_p5_stop_ends_the_slow_task_within_a_second(page: Any) -> None:
-    say(page, "slow")
-    page.locator("#log .call", has_text="of 30").wait_for()
-    ms = page.evaluate(
+def test_p5_stop_ends_the_slow_task_within_a_second(here: Visit) -> None:
+    here.say("run the slow task")
+    expect(here.call("Slow task")).to_contain_text("of 6 seconds")
+    ms = here.page.evaluate(
         """() => new Promise((resolve) => {
           const asked = performance.now();
           new MutationObserver(() => {
@@ -78,18 +74,17 @@ def test_p5_stop_ends_the_slow_task_within_a_second(page: Any) -> None:
         })"""
     )
     assert ms < 1000
-    say(page, "add bread")
-    page.locator("body[data-last-run=completed]").wait_for()
-    assert page.locator("#items li").all_text_contents() == ["bread"]
+    here.await_end("stopped")
+    here.ask("add bread")
+    here.see_board({"To do": [*FIRST_CARDS["To do"], "bread"]})
 
 
-def test_p9_a_reload_keeps_the_tabs_conversation(page: Any) -> None:
+def test_p9_a_reload_keeps_the_tabs_conversation(here: Visit) -> None:
     """The thread is the tab's (api.md), though the page named none."""
-    say(page, "beep")
-    page.locator("body[data-last-run=completed]").wait_for()
-    before = page.locator("#log p").all_text_contents()
-    page.reload()
-    page.locator("body[data-last-run=completed]").wait_for()
-    assert page.locator("#log p").all_text_contents() == before
-    say(page, "make it dark")
-    page.locator("#log .call", has_text="set_theme").wait_for()
+    here.ask("make it dark")
+    before = here.log.locator("#entries > *").all_text_contents()
+    here.page.reload()
+    expect(here.log.locator("#entries > *")).to_have_text(before)
+    here.see_theme("light")
+    here.ask("make it dark")
+    here.see_theme("dark")
