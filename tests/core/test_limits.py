@@ -99,7 +99,7 @@ def test_p12_a_run_that_says_too_much_ends(make, says):
 def test_p12_deltas_that_come_together_are_counted_one_by_one(make):
     world = make(output_bytes=100)
     run = world.start()
-    world.tell("t1", i.TextSaid(RunId(run), 0, ("x" * 60,) * 9))
+    world.tell(world.home(run), i.TextSaid(RunId(run), 0, ("x" * 60,) * 9))
     assert world.reason() == "output_limit"
     assert [len(e["delta"]) for e in world.events("t1") if "delta" in e] == [60, 60]
 

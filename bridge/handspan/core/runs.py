@@ -143,8 +143,7 @@ class Runs:
     def _start_invoked(self, run: Run, request: i.InvokeRequested) -> None:
         step = run.step
         self.space.emit({"type": "STEP_STARTED", "stepName": step.name})
-        emission = Emission(StepSink(self.space, self.desk, run))
-        emission.call(None, request.name, request.raw)
+        Emission(StepSink(self.space, self.desk, run)).call(None, request.name, request.raw)
         self._end_step(run, None)
 
     def _speaking(self, run_id: RunId, depth: int) -> Run | None:
@@ -156,13 +155,12 @@ class Runs:
 
     def text_said(self, event: i.TextSaid) -> None:
         run = self._speaking(event.run_id, event.depth)
-        if run is None or run.step.emission is None:
-            return
-        for delta in event.deltas:
-            run.step.emission.text(delta)
-            if run.said_chars > self.space.policy.output_bytes:
-                self._check_output(run)
-                return
+        if run is not None and run.step.emission is not None:
+            for delta in event.deltas:
+                run.step.emission.text(delta)
+                if run.said_chars > self.space.policy.output_bytes:
+                    break
+            self._check_output(run)
 
     def reasoning_said(self, event: i.ReasoningSaid) -> None:
         run = self._speaking(event.run_id, event.depth)
@@ -178,8 +176,8 @@ class Runs:
             run.step.emission.event(event.event)
         except (Misplaced, UsageError, PeerError) as problem:
             self._fail(run, RunCode.AGENT_ERROR, str(problem))
-            return
-        self._check_output(run)
+        else:
+            self._check_output(run)
 
     def call_said(self, event: i.CallSaid) -> None:
         run = self._speaking(event.run_id, event.depth)
@@ -220,8 +218,7 @@ class Runs:
         self._end_step(run, event.finish_reason)
 
     def _end_step(self, run: Run, finish_reason: str | None) -> None:
-        run.step.ended = True
-        run.step.finish_reason = finish_reason
+        run.step.ended, run.step.finish_reason = True, finish_reason
         for call in run.step.calls:
             if call.state is not CallState.PROPOSED:
                 continue
@@ -251,7 +248,7 @@ class Runs:
             run = self.run
             if self.desk.open_calls:
                 self.desk.pump(run)
-            if not run.step.ended or not run.settled or run.judging:
+            if not run.settled or run.judging:
                 return
             run.count_round()
             self._follow_up(run, None)
