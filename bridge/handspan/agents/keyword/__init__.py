@@ -2,7 +2,9 @@
 
     english                                 the tables: words that mean alike, stop words, numbers
     tokens -> skill -> memory               a message as words; a tool, read; what has a name
-    leftover -> filling -> matching         the text that is meant; arguments; which tool
+    sheet <- choices, numbers, switches,    what a clause tells one tool
+             texts (leftover)
+    filling -> matching                     its arguments; which tool is meant
     explicit -> understanding               a call by name; the wishes of a message
     speech -> agent                         the wording; the step
 

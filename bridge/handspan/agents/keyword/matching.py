@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import english
-from .filling import CHOICE, Filled, Filling
+from .filling import Filled, filled
 from .memory import Names
+from .sheet import CHOICE
 from .skill import Skill
 from .tokens import Clause
 
@@ -96,15 +97,15 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
     fits = _fits_verb(clause, skill)
     if skill.takes_away and not fits:
         return None
-    filled = Filling(skill, clause, names).filled()
+    told = filled(skill, clause, names)
     said = sum(spoken.values())
     other_verb = not fits and _has_verb(clause) and bool(skill.verbs)
     if skill.verbs and not fits:
         said *= _OTHER_VERB if other_verb else _NO_VERB
-    evidence = filled.evidence * (_OTHER_VERB_CHOICE if other_verb else 1.0)
-    leaves = _left(clause, spoken.keys() | filled.taken)
-    score = said + evidence - min(_LEFT * leaves, _LEFT_MAX) - _MISSING * len(filled.missing)
-    return Match(skill, filled, score + _every(clause, skill, filled, fits=fits), leaves)
+    evidence = told.evidence * (_OTHER_VERB_CHOICE if other_verb else 1.0)
+    leaves = _left(clause, spoken.keys() | told.taken)
+    score = said + evidence - min(_LEFT * leaves, _LEFT_MAX) - _MISSING * len(told.missing)
+    return Match(skill, told, score + _every(clause, skill, told, fits=fits), leaves)
 
 
 def _choices_of(skill: Skill) -> set[str]:
@@ -180,10 +181,10 @@ def _tells(folded: str, stem: str, is_stop: bool) -> bool:
     return bool(folded) and not is_stop and not dull and stem not in english.NEUTRAL
 
 
-def _every(clause: Clause, skill: Skill, filled: Filled, *, fits: bool) -> float:
+def _every(clause: Clause, skill: Skill, told: Filled, *, fits: bool) -> float:
     """What "all" says: for a tool that speaks of every one, against one that asks which."""
     if not any(not word.quoted and word.fold in english.EVERY for word in clause.words):
         return 0.0
-    if filled.missing:
+    if told.missing:
         return -2 * _EVERY
     return _EVERY if fits and skill.weight(_EVERY_STEM) > 0 else 0.0

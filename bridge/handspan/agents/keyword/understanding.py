@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from . import english
 from .explicit import NamedCall, json_at, named_call, pairs_in
-from .filling import CHOICE
 from .matching import ENOUGH, Match, Matching, match_of
 from .memory import Names, things_named
+from .sheet import CHOICE
 from .skill import Param, Skill
 from .tokens import Clause, Word, words_of
 
