@@ -41,7 +41,7 @@ class Choices:
         clause = self._sheet.clause
         first, end = self._with_glue(span, param)
         near = {clause.fold_at(n) for n in (first - 2, first - 1, first, end)}
-        if len(param.choices) == 2 and near & (english.NO | {"not", "dont", "without"}):
+        if len(param.choices) == 2 and near & (english.NO | {"not", "dont", "without", "out"}):
             return next(each for each in param.choices if each != choice)
         return choice
 

@@ -11,12 +11,12 @@ from typing import Final
 _VERBS: Final = {
     "add": "add create put new make insert append place jot remember remind include",
     "remove": "remove delete drop erase discard trash bin rid throw scratch unpin cross",
-    "move": "move shift drag transfer push put relocate bring mark",
+    "move": "move shift drag transfer push put relocate bring mark set",
     "list": "list show display view see enumerate tell count many which what whats",
     "read": "read show view see describe summarize summarise fetch look tell what whats",
     "set": "set make turn switch change toggle put adjust update choose pick select go give use",
-    "highlight": "highlight point find mark show emphasize emphasise flash spot locate focus"
-    " where wheres",
+    "highlight": "highlight point find mark show emphasize emphasise flash spot locate focus look"
+    " select where wheres",
     "clear": "clear empty wipe reset flush purge clean tidy",
     "fill": "fill enter type complete set change sign register subscribe unsubscribe signup book"
     " reserve",

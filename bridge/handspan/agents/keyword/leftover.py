@@ -43,6 +43,8 @@ class Leftover:
         run = self._run()
         if quoted or run is None or self._clause.marker is not None:
             return quoted or run is not None
+        if english.fold(self._clause.text(*run)) in self._names.things:
+            return False
         before = self._clause.fold_at(run[0] - 1)
         return before in ("for", "with", "as", "about", "of") or run[0] == self._first
 
@@ -218,6 +220,8 @@ class Leftover:
             return word.text in _ENDING_MARKS
         if word.fold in english.LEADING or self._is_own(word):
             return True
+        if word.number is not None:
+            return self._is_own_at(at + 1)
         if word.fold in english.GENERIC and (word.fold != "new" or self._skill.creates):
             return at + 1 < end
         if not at == start == self._first:

@@ -5,7 +5,7 @@ that stands in the clause says as much as a name. A verb that the tool does not 
 it has no use for, speak against it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,7 +23,7 @@ ENOUGH: Final = 2.0
 """The score of a tool that may be meant: less than one rare word of its name."""
 
 _HEAD, _LATER_VERB = 1.5, 0.5
-_OTHER_VERB, _OTHER_VERB_CHOICE, _NO_VERB = 0.4, 0.7, 0.75
+_OTHER_VERB, _OTHER_VERB_CHOICE, _NO_VERB = 0.4, 0.6, 0.75
 _EVERY, _LEFT, _LEFT_MAX, _MISSING = 1.5, 0.5, 2.0, 0.5
 _EVERY_STEM: Final = english.stem("every")
 
@@ -98,12 +98,15 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
     if skill.takes_away and not fits:
         return None
     told = filled(skill, clause, names)
+    used = spoken.keys() | told.taken
+    if skill.takes_away and _names_more(clause, used, names):
+        return None
     said = sum(spoken.values())
     other_verb = not fits and _has_verb(clause) and bool(skill.verbs)
     if skill.verbs and not fits:
         said *= _OTHER_VERB if other_verb else _NO_VERB
     evidence = told.evidence * (_OTHER_VERB_CHOICE if other_verb else 1.0)
-    leaves = _left(clause, spoken.keys() | told.taken)
+    leaves = _left(clause, used)
     score = said + evidence - min(_LEFT * leaves, _LEFT_MAX) - _MISSING * len(told.missing)
     return Match(skill, told, score + _every(clause, skill, told, fits=fits), leaves)
 
@@ -168,7 +171,14 @@ def _fits_verb(clause: Clause, skill: Skill) -> bool:
     return any(english.verbs(word.stem) & skill.verbs for word in words)
 
 
-def _left(clause: Clause, used: frozenset[int] | set[int]) -> int:
+def _names_more(clause: Clause, used: Set[int], names: Names) -> bool:
+    """Whether it names something that the tool has no use for: "clear the done column"."""
+    known = (names.things.keys() | names.words.keys()) & clause.spans.keys()
+    spans = (span for fold in known for span in clause.spans[fold])
+    return any(not used & set(range(*span)) for span in spans)
+
+
+def _left(clause: Clause, used: Set[int]) -> int:
     return sum(
         1
         for at, word in enumerate(clause.words)

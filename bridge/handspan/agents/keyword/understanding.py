@@ -39,7 +39,7 @@ _WEAK_MARK: Final = ","
 _STRONG_MARKS: Final = frozenset(";.!?\n")
 _GREETING: Final = re.compile(
     r"help|helpme|hello|hi|hey|hithere|hellothere|heythere|goodmorning|whatcanyoudo\w{0,12}"
-    r"|whatcanidos?\w{0,8}|whatareyou|whoareyou|howareyou|howdoesthiswork|commands|tools|menu"
+    r"|what(?:can|could|should)i(?:do|say|type|ask)\w{0,8}|whatareyou|whoareyou|howareyou|howdoesthiswork|commands|tools|menu"
     r"|whatdoyoudo|(?:(?:list|show|showme|what|which)(?:all|the|your|are|areyour|arethe)?)"
     r"(?:tools|commands|options|functions)(?:doyouhave|arethere|canyouuse)?"
 )
