@@ -61,7 +61,10 @@ export function makeCallRow({ name }) {
     write(parts.result, result === undefined ? "" : pretty(result));
     parts.why.hidden = state !== "failed";
     write(parts.why, state === "failed" ? reason(result) : "");
-    if (state === "running" && told?.progress !== undefined && !progress) row.append((progress = makeProgress(title)).bar);
+    if (state === "running" && told?.progress !== undefined && !progress) {
+      progress = makeProgress(title);
+      row.append(progress.bar);
+    }
     if (isSettled(state)) progress = progress?.bar.remove() ?? undefined;
     progress?.update(entry);
   }
@@ -106,8 +109,9 @@ function pretty(text) {
  * @param {string} text
  */
 function brief(text) {
+  const shown = (/** @type {unknown} */ value) => (typeof value === "string" ? value : JSON.stringify(value));
   const entries = Object.entries(parsed(text) ?? {});
-  return entries.map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(" · ");
+  return entries.map(([name, value]) => `${name}: ${shown(value)}`).join(" · ");
 }
 
 /**

@@ -133,7 +133,8 @@ export function makeChat(questions, announce) {
     note(text, tone = "problem") {
       const last = notes.at(-1)?.note;
       if (last?.text === text && last.key.startsWith("note")) return;
-      notes.push({ at: view?.messages.length ?? 0, note: { kind: "note", key: `note ${++problems}`, text, tone } });
+      const note = /** @type {const} */ ({ kind: "note", key: `note ${++problems}`, text, tone });
+      notes.push({ at: view?.messages.length ?? 0, note });
       draw();
     },
 

@@ -84,9 +84,9 @@ export function showColumns(board, announce) {
     };
     own.dataset.column = column;
     own.lastElementChild?.replaceChildren(
-      ...(before ? [button(`Move "${title}" to ${before}`, move(before), { icon: "back", "data-action": "back" })] : []),
-      ...(after ? [button(`Move "${title}" to ${after}`, move(after), { icon: "forth", "data-action": "forth" })] : []),
-      button(`Remove "${title}"`, () => remove(title), { icon: "remove", "data-action": "remove" }),
+      ...(before ? [small("back", `Move "${title}" to ${before}`, move(before))] : []),
+      ...(after ? [small("forth", `Move "${title}" to ${after}`, move(after))] : []),
+      small("remove", `Remove "${title}"`, () => remove(title)),
     );
   }
 
@@ -138,9 +138,13 @@ export function showColumns(board, announce) {
      */
     highlight(asked) {
       const column = columnNamed(asked);
-      const card = column ? undefined : board.find(asked);
-      pointAt(card ? /** @type {HTMLElement} */ (elements.get(card.id)) : HOMES[/** @type {Column} */ (column)].section);
-      return { highlighted: card?.title ?? column };
+      if (column) {
+        pointAt(HOMES[column].section);
+        return { highlighted: column };
+      }
+      const { id, title } = board.find(asked);
+      pointAt(/** @type {HTMLElement} */ (elements.get(id)));
+      return { highlighted: title };
     },
 
     /**
@@ -157,6 +161,14 @@ export function showColumns(board, announce) {
     },
   };
 }
+
+/**
+ * A card's button: an icon, its name for those who do not see it.
+ * @param {"back" | "forth" | "remove"} action
+ * @param {string} name
+ * @param {() => void} press
+ */
+const small = (action, name, press) => button(name, press, { icon: action, "data-action": action });
 
 /** @typedef {{ id: number, action?: string, list: Element, next: Element | null }} Held */
 
@@ -181,5 +193,7 @@ function glide(from, card) {
   if (isStill() || !card.isConnected) return;
   const to = card.getBoundingClientRect();
   const [x, y] = [from.x - to.x, from.y - to.y];
-  if (x || y) card.animate([{ transform: `translate(${x}px, ${y}px)` }, {}], { duration: MOVE_MS, easing: "ease-out" });
+  if (!x && !y) return;
+  const there = { transform: `translate(${x}px, ${y}px)` };
+  card.animate([there, { transform: "none" }], { duration: MOVE_MS, easing: "ease-out" });
 }

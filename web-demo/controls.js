@@ -14,16 +14,25 @@ import { button, byId, icon } from "./dom.js";
 /** @import { Board } from "./board.js" */
 /** @import { ThemeSwitch } from "./theme.js" */
 
-/** What a visitor may begin with. */
-const STARTERS = [
-  "make it dark",
+/**
+ * What a visitor may begin with.
+ * @param {string} theme  that is not shown
+ */
+const starters = (theme) => [
+  `make it ${theme}`,
   "add milk to todo and move it to done",
   "run the slow task",
   "clear the board",
   "call make_coffee with cups 2",
 ];
 
-const SURPRISES = ["Call the moon", "Fold a paper boat", "Learn one bird song", "Bake something round", "Write to an old friend"];
+const SURPRISES = [
+  "Call the moon",
+  "Fold a paper boat",
+  "Learn one bird song",
+  "Bake something round",
+  "Write to an old friend",
+];
 
 /**
  * @typedef {object} Parts
@@ -50,9 +59,13 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
   /** @param {string} text */
   async function say(text) {
     const run = bridge.run(text, { ifBusy: "queue" });
+    const giveBack = () => {
+      if (!message.value) message.value = text;
+    };
     const arrived = chat.wait(text, () => {
       run.abort();
-      if (!message.value) message.value = text;
+      arrived();
+      giveBack();
       message.focus();
     });
     let waits = true;
@@ -67,7 +80,10 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
       for await (const _ of run) settle();
       if ((await run.finished).reason === "lost") chat.note("the server no longer knows this run");
     } catch (error) {
-      if (waits) refused(error);
+      if (waits) {
+        refused(error);
+        giveBack();
+      }
     } finally {
       settle();
     }
@@ -112,12 +128,14 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     say(text);
   });
   message.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Escape") halt();
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     byId("composer").requestSubmit();
   });
   stop.addEventListener("click", halt);
+  byId("talk").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape") halt();
+  });
 
   byId("new-card-add").append(icon("add"));
   byId("new-card-form").addEventListener("submit", (/** @type {Event} */ event) => {
@@ -146,7 +164,7 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     show(next) {
       view = next;
       showStop();
-      offer(next.messages.length || waiting ? next.suggestions : STARTERS);
+      offer(next.messages.length || waiting ? next.suggestions : starters(otherTheme()));
       byId("welcome").hidden = next.messages.length > 0 || waiting > 0;
     },
   };

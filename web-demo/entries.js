@@ -11,7 +11,8 @@
 /** @import { Call, LastRun } from "/client/core/reducer.js" */
 
 /**
- * @typedef {"preparing" | "waiting" | "asking" | "running" | "done" | "failed" | "declined" | "stopped" | "unclear"} CallState
+ * @typedef {"preparing" | "waiting" | "asking" | "running"
+ *   | "done" | "failed" | "declined" | "stopped" | "unclear"} CallState
  *
  * @typedef {object} TextEntry  what somebody said
  * @property {"user" | "assistant" | "reasoning"} kind
@@ -80,7 +81,10 @@ export function entriesOf({ messages, calls, open }, notes) {
     ...(message.toolCalls ?? []).map((call) =>
       called(call, told.get(call.id), results.get(call.id), open.includes(call.id))),
   ];
-  return [...messages.flatMap((message, at) => [...from(at, at + 1), ...shown(message)]), ...from(messages.length)];
+  return [
+    ...messages.flatMap((message, at) => [...from(at, at + 1), ...shown(message)]),
+    ...from(messages.length),
+  ];
 }
 
 /**
@@ -104,7 +108,8 @@ function said({ id, role, content }, open) {
 function called({ id, function: { name, arguments: args } }, told, result, streaming) {
   const outcome = result?.metadata?.handspan?.outcome ?? told?.outcome;
   const state = OUTCOMES[outcome] ?? (streaming ? "preparing" : told ? STATES[told.state] : "waiting");
-  return { kind: "call", key: `call ${id}`, callId: id, name, args, state, told, result: result && textOf(result.content) };
+  const text = result && textOf(result.content);
+  return { kind: "call", key: `call ${id}`, callId: id, name, args, state, told, result: text };
 }
 
 /**
@@ -113,7 +118,8 @@ function called({ id, function: { name, arguments: args } }, told, result, strea
  * @returns {NoteEntry}
  */
 export function endNote({ runId, result, error }) {
-  const text = error ? `failed: ${error.message} (${error.code})` : (ENDS[result?.reason ?? ""] ?? result?.reason ?? "ended");
+  const { reason = "ended" } = result ?? {};
+  const text = error ? `failed: ${error.message} (${error.code})` : (ENDS[reason] ?? reason);
   return { kind: "note", key: `end ${runId}`, text, tone: error ? "problem" : "end" };
 }
 

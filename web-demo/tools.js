@@ -29,6 +29,7 @@ import { COLUMNS, TITLE_CHARS } from "./board.js";
 
 const TITLE = { type: "string", minLength: 1, maxLength: TITLE_CHARS, description: "the card's title" };
 const COLUMN = { enum: COLUMNS };
+const TARGET = { type: "string", description: "a card's title or a column's name" };
 
 /** @type {Record<string, ToolOptions>} */
 const TOOLS = {
@@ -63,7 +64,7 @@ const TOOLS = {
   highlight: {
     title: "Highlight",
     description: "Point at a card or a column so that the user sees it",
-    parameters: object({ target: { type: "string", description: "a card's title or a column's name" } }, ["target"]),
+    parameters: object({ target: TARGET }, ["target"]),
     idempotent: true,
   },
   fill_form: {
@@ -127,7 +128,7 @@ export function registerTools(bridge, { board, columns, theme, booking, corner }
       return moved;
     },
     remove_card: ({ title }) => board.remove(title),
-    list_cards: ({ column }) => (column ? { [column]: board.overview[/** @type {"Done"} */ (column)] } : board.overview),
+    list_cards: ({ column }) => (column ? { [column]: board.titles(column) } : board.overview),
     set_theme(choice) {
       theme.choose(choice.theme);
       return { theme: theme.current };

@@ -1,5 +1,6 @@
 """The demo for everybody: by keyboard, on a phone, enlarged, read aloud, and under axe-core."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -244,9 +245,17 @@ def test_p10_a_question_gets_the_focus_but_no_key_answers_it_by_accident(serve: 
     expect(here.message).to_be_focused()
 
 
-def test_p10_a_question_leaves_the_focus_to_somebody_who_writes(serve: Stand) -> None:
-    import asyncio
+def test_p10_escape_while_a_question_has_the_focus_stops_the_run(serve: Stand) -> None:
+    here = serve(ScriptedAgent([[call("clear_board")], "never"])).visit()
+    here.say("go")
+    expect(here.page.get_by_role("group", name="Clear the board?")).to_be_focused()
+    here.page.keyboard.press("Escape")
+    here.await_end("stopped")
+    expect(here.message).to_be_focused()
+    here.see_board(FIRST_CARDS)
 
+
+def test_p10_a_question_leaves_the_focus_to_somebody_who_writes(serve: Stand) -> None:
     more = asyncio.Event()
     stand = serve(ScriptedAgent([["Wait. ", Pause(more), call("clear_board")], "ok"]))
     here = stand.visit()
@@ -277,6 +286,11 @@ def test_an_answer_is_read_out_once_when_it_is_whole(serve: Stand) -> None:
     expect(here.announcer).to_contain_text("completed")
     assert here.page.evaluate("() => heard") == heard
     expect(here.log).to_have_attribute("aria-live", "off")
+
+
+def test_in_the_dark_it_is_suggested_to_make_it_light(serve: Stand) -> None:
+    here = serve(ScriptedAgent([])).visit(color_scheme="dark")
+    expect(here.button("make it light")).to_be_visible()
 
 
 def test_the_theme_follows_the_system_until_somebody_chooses(serve: Stand) -> None:

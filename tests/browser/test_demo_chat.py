@@ -170,6 +170,23 @@ def test_p9_a_lost_connection_is_told_and_what_is_said_meanwhile_is_sent_later(
     assert here.log.locator(".user").all_text_contents() == ["are you there?"]
 
 
+def test_a_message_that_waits_for_the_connection_is_taken_back(serve: Stand) -> None:
+    """It leaves the page at once; the server, which may have it by then, is told to stop it."""
+    stand = serve(ScriptedAgent(["Here I am."]))
+    here = stand.visit(proxied=True)
+    here.tolerated = ("WebSocket connection",)
+    stand.call(stand.proxy.refuse)
+    stand.call(stand.proxy.cut)
+    expect(here.status).to_have_text("reconnecting…")
+    here.say("hello?")
+    here.button("Take back").click()
+    expect(here.button("Take back")).to_have_count(0)
+    expect(here.message).to_have_value("hello?")
+    stand.call(stand.proxy.refuse, False)
+    expect(here.status).to_have_text("connected")
+    expect(here.button("Stop")).to_be_disabled()
+
+
 def test_p10_a_question_is_gone_when_the_run_is_stopped(serve: Stand) -> None:
     here = serve(ScriptedAgent([[call("clear_board")], "never"])).visit()
     here.say("go")

@@ -40,7 +40,8 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def here(browser: Any, address: str) -> Iterator[Visit]:
-    context = browser.new_context(color_scheme="light", reduced_motion="reduce")
+    """With motion, which other tests do without."""
+    context = browser.new_context(color_scheme="light")
     context.set_default_timeout(WAIT_S * 1000)
     visit = Visit(context.new_page())
     visit.page.goto(address)

@@ -1,6 +1,6 @@
 """The demo page as a visitor has it.
 
-What can be found by its accessible role and name is, as somebody with a screen reader would find it.
+What has an accessible role and name is found by it, as somebody with a screen reader would.
 """
 
 from collections.abc import Iterator
