@@ -194,7 +194,8 @@ async def test_what_lacks_something_is_asked_for_and_not_called(said: str, needs
 @pytest.mark.parametrize(
     "said",
     ["board", "card", "everything", "what is the weather?", "sing a song", "qwertz", "!!!", "🎉",
-     "all of them", "clear the done column", "empty doing", "undo", "the page is nice", "wie spät ist es?", "board games", "I like cards"],
+     "all of them", "clear the done column", "empty doing", "undo",
+     "the page is nice", "wie spät ist es?", "board games", "I like cards"],
 )  # fmt: skip
 async def test_what_is_not_understood_calls_nothing_and_says_what_it_can_do(said: str) -> None:
     step = await heard(said, things=CARDS)

@@ -23,8 +23,16 @@ ENOUGH: Final = 2.0
 """The score of a tool that may be meant: less than one rare word of its name."""
 
 _HEAD, _LATER_VERB = 1.5, 0.5
+"""Times a word's weight: the verb a clause begins with, and one that comes later."""
+
 _OTHER_VERB, _OTHER_VERB_CHOICE, _NO_VERB = 0.4, 0.6, 0.75
+"""Times what speaks for a tool: when the verb is another's (words; values), or there is none."""
+
 _EVERY, _LEFT, _LEFT_MAX, _MISSING = 1.5, 0.5, 2.0, 0.5
+"""Added for "all"; taken off for each word left, at most, and for each value missing. The tables of
+sentences in tests/agents are what these figures are chosen for.
+"""
+
 _EVERY_STEM: Final = english.stem("every")
 
 
