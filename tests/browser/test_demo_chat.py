@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.visit import FIRST_CARDS, Demo, demo
 
+from handspan import Policy
 from handspan.testing import Pause, ScriptedAgent, call
 
 pytestmark = pytest.mark.browser
@@ -149,6 +150,19 @@ def test_p9_a_reload_keeps_the_conversation_and_begins_the_board_anew(serve: Sta
     agent.script[:] = ["ok"]
     here.ask("what is there?")
     assert [item.value for item in agent.seen[-1].context] == [FIRST_CARDS]
+
+
+def test_p2_an_idempotent_call_is_begun_anew_by_the_page_that_was_reloaded(browser: Any) -> None:
+    """When the grace of the page that went away is over."""
+    agent = ScriptedAgent([[call("slow_task", {"seconds": 1})], "There."])
+    with demo(browser, agent, Policy(page_grace=3)) as stand:
+        here = stand.visit()
+        here.say("go")
+        here.log.get_by_role("progressbar").wait_for()
+        here.page.reload()
+        expect(here.log.get_by_text("There.")).to_be_visible(timeout=10_000)
+        here.await_end()
+        expect(here.call("Slow task")).to_contain_text("done")
 
 
 def test_p9_a_lost_connection_is_told_and_what_is_said_meanwhile_is_sent_later(
