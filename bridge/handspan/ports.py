@@ -19,6 +19,7 @@ __all__ = [
     "Connection",
     "Handle",
     "Principal",
+    "Readable",
     "Request",
     "Store",
     "Stream",
@@ -53,12 +54,9 @@ class Connection(Protocol):
         """Drop the transport at once."""
 
 
-class Stream(Protocol):
-    """One thread's log as a socket's writer reads it."""
-
-    @property
-    def thread_id(self) -> str:
-        """The thread's id on the wire."""
+class Readable(Protocol):
+    """A log of encoded events. Asked with every event of every socket, so attributes where they can
+    be."""
 
     @property
     def epoch(self) -> str:
@@ -70,6 +68,18 @@ class Stream(Protocol):
 
     def read(self, offset: int, limit_bytes: int) -> list[bytes] | None:
         """Encoded events from `offset` on, up to the limit or one; None: it no longer reaches."""
+
+
+class Stream(Protocol):
+    """One thread's log as a socket's writer reads it."""
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id on the wire."""
+
+    @property
+    def log(self) -> Readable:
+        """Its events; the same object as long as the stream lives."""
 
     def snapshot(self, session_id: str) -> bytes:
         """The encoded `snapshot` frame at `head`, as this session sees it."""

@@ -56,6 +56,20 @@ async def test_a_page_over_memory_runs_a_tool_and_folds_the_history() -> None:
     await bridge.close()
 
 
+async def test_a_context_that_is_changed_in_place_is_sent_again() -> None:
+    cart: list[str] = []
+
+    async def add(args: dict[str, str]) -> None:
+        cart.append(args["sku"])
+
+    bridge = bridge_of([call("add", {"sku": "a"})], lambda run: [f"{run.context[0].value}"])
+    async with Page(bridge, tools={"add": add}) as page:
+        page.context("cart", "what is in it", lambda: cart)
+        await page.run("hi").finished
+        assert page.messages[-1]["content"] == "['a']"
+    await bridge.close()
+
+
 async def test_a_page_over_a_real_socket_does_the_same() -> None:
     bridge = bridge_of([call("double", {"n": 21})], lambda run: [f"{run.results[0].value}"])
     async with (

@@ -123,6 +123,7 @@ class Ring:
     def __init__(self, keep: int) -> None:
         self.thread_id = "t1"
         self.epoch = "e1"
+        self.log = self
         self.keep = keep
         self.base = 0
         self.events: list[bytes] = []

@@ -89,6 +89,7 @@ class FakeStream:
     def __init__(self, thread_id: str = "t1", epoch: str = "e1", count: int = 0) -> None:
         self.thread_id = thread_id
         self.epoch = epoch
+        self.log = self
         self.events = [b"%d" % n for n in range(count)]
         self.base = 0
         self.snapshots: list[str] = []

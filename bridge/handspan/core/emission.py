@@ -37,7 +37,7 @@ class Emission(Sequence):
             self._close_texts()
             self._text = self._begin_text(None, "assistant")
             self._text_head = _CONTENT_HEAD % encode(self._text)
-        self._sink.say(self._text_head, self._text, scrub(delta))
+        self._sink.say(self._text_head, self._text, delta if delta.isascii() else scrub(delta))
 
     def reasoning(self, delta: str) -> None:
         """A delta of the running thoughts."""

@@ -159,8 +159,8 @@ class Runs:
             for delta in event.deltas:
                 run.step.emission.text(delta)
                 if run.said_chars > self.space.policy.output_bytes:
+                    self._check_output(run)
                     break
-            self._check_output(run)
 
     def reasoning_said(self, event: i.ReasoningSaid) -> None:
         run = self._speaking(event.run_id, event.depth)

@@ -24,6 +24,7 @@ from .desk import Desk
 from .effects import Broke, ThreadEffect, ThreadOver
 from .homes import Homes
 from .inputs import ThreadInput
+from .log import Log
 from .parties import Asker, IdSource, PageView, ThreadKey
 from .policy import Policy
 from .reports import progress
@@ -89,15 +90,24 @@ class Thread:
         return self.runs.desk
 
     @property
+    def busy(self) -> bool:
+        """Whether a run is under way or waits for its turn."""
+        return self.runs.run is not None or bool(self.runs.queue)
+
+    @property
     def idle(self) -> bool:
         """Whether it may leave memory: nothing runs, nothing waits, nobody reads."""
-        return self.run is None and not self.runs.queue and not self.space.pages
+        return not self.busy and not self.space.pages
 
     # ---- as a socket's writer reads it (ports.Stream) ------------------------------------------
 
     @property
     def thread_id(self) -> str:
         return self.space.key.thread_id
+
+    @property
+    def log(self) -> Log:
+        return self.space.log
 
     @property
     def epoch(self) -> str:

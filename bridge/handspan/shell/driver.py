@@ -118,18 +118,24 @@ class Driver:
         if thread is None:
             self._nobody_home(message)
             return
-        log = thread.space.log
+        log = thread.log
         before = log.head
         effects = thread.handle(message, self.clock.now())
         if log.head != before:
-            self._log_grew(key, thread, before)
+            self.tally.events += log.head - before
+            self.tick.grew(key, thread)
+            if self.observers:
+                self._tell_observers(thread, before)
         for effect in effects:
             try:
                 _THREAD_EFFECTS[type(effect)](self, thread, effect)
             except Exception as error:  # one effect must not take those behind it along
                 _LOG.error("%s was not carried out: %s", type(effect).__name__, where(error))
-        self._keep_time(key, thread.next_deadline())
-        self._note_activity(key, thread)
+        deadline = thread.next_deadline()
+        if deadline is not None or key in self._timers:
+            self._keep_time(key, deadline)
+        if thread.busy is not (key in self.hub.active):
+            self._note_activity(key, thread)
 
     def _to_session(self, session_id: SessionId, message: s.SessionInput) -> None:
         session = self.hub.sessions.get(session_id)
@@ -158,12 +164,12 @@ class Driver:
             self._reply(asker, None, _no_thread())
 
     def _note_activity(self, key: ThreadKey, thread: Thread) -> None:
-        if thread.run is not None or thread.runs.queue:
+        if thread.busy:
             self.hub.active.add(key)
-        elif key in self.hub.active:
-            self.hub.active.discard(key)
-            if not self.hub.active:
-                self._quiet.set()
+            return
+        self.hub.active.discard(key)
+        if not self.hub.active:
+            self._quiet.set()
 
     # ---- time --------------------------------------------------------------------------------
 
@@ -196,12 +202,6 @@ class Driver:
         self._plan_sweep()
 
     # ---- the logs ----------------------------------------------------------------------------
-
-    def _log_grew(self, key: ThreadKey, thread: Thread, before: int) -> None:
-        self.tally.events += thread.head - before
-        self.tick.grew(key, thread)
-        if self.observers:
-            self._tell_observers(thread, before)
 
     def _wake_readers(self, thread: Thread) -> None:
         for session_id in tuple(thread.space.readers):

@@ -25,17 +25,18 @@ class Tick:
     def say(self, tell: Callable[[], None]) -> None:
         """Call `tell` at the end of the tick, before readers are woken."""
         self._unsaid.append(tell)
-        self._plan()
+        if not self._planned:
+            self._plan()
 
     def grew(self, key: ThreadKey, thread: Thread) -> None:
         """The thread's log has grown."""
         self._grown[key] = thread
-        self._plan()
+        if not self._planned:
+            self._plan()
 
     def _plan(self) -> None:
-        if not self._planned:
-            self._planned = True
-            self._loop.call_soon(self._end)
+        self._planned = True
+        self._loop.call_soon(self._end)
 
     def _end(self) -> None:
         unsaid, self._unsaid = self._unsaid, []

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from handspan.ports import Clock, Connection, Handle, Stream
+from handspan.ports import Clock, Connection, Handle, Readable, Stream
 from handspan_protocol.codec import events_bytes, frame_bytes
 from handspan_protocol.frames import Ping
 from handspan_protocol.limits import EVENTS_FRAME_BYTES
@@ -70,14 +70,17 @@ class _Cursor:
     """How far one thread has been written; None: a snapshot comes first."""
 
     stream: Stream
+    log: Readable
+    """The stream's."""
     offset: int | None
     room: int
     """Bytes of events that fit into one frame."""
 
     @classmethod
     def at(cls, stream: Stream, offset: int | None) -> "_Cursor":
-        envelope = events_bytes(stream.thread_id, stream.epoch, _WIDEST_OFFSET, ())
-        return cls(stream, offset, EVENTS_FRAME_BYTES - len(envelope))
+        log = stream.log
+        envelope = events_bytes(stream.thread_id, log.epoch, _WIDEST_OFFSET, ())
+        return cls(stream, log, offset, EVENTS_FRAME_BYTES - len(envelope))
 
 
 class Writer:
@@ -140,7 +143,7 @@ class Writer:
         `approval.request`: both can be withdrawn until they are written.
         """
         cursor = self._cursors.get(thread_id)
-        epoch = cursor.stream.epoch if cursor else ""
+        epoch = cursor.log.epoch if cursor else ""
         self._enqueue(_Queued(frame, call_id, True, thread_id, after, epoch))
 
     def withdraw(self, call_id: str) -> bool:
@@ -164,7 +167,7 @@ class Writer:
         """
         if self._over:
             return
-        if offset is not None and offset > stream.head:
+        if offset is not None and offset > stream.log.head:
             offset = None
         self._cursors.pop(stream.thread_id, None)
         self._cursors[stream.thread_id] = _Cursor.at(stream, offset)
@@ -260,14 +263,14 @@ class Writer:
         if cursor.offset is None:
             return True
         # Of another log the offset says nothing; what the page has of it is newer than the frame.
-        return cursor.stream.epoch == queued.epoch and cursor.offset < queued.after
+        return cursor.log.epoch == queued.epoch and cursor.offset < queued.after
 
     # ---- events ----
 
     def _next_cursor(self) -> _Cursor | None:
         """The cursor whose turn it is, put to the end of the turns; None: all are up to date."""
         for thread_id, cursor in self._cursors.items():
-            if cursor.offset is None or cursor.offset < cursor.stream.head:
+            if cursor.offset is None or cursor.offset < cursor.log.head:
                 if len(self._cursors) > 1:
                     del self._cursors[thread_id]
                     self._cursors[thread_id] = cursor
@@ -276,13 +279,13 @@ class Writer:
 
     def _next_frame(self, cursor: _Cursor) -> bytes:
         """A snapshot, or as many events as fit into a frame; the cursor moves past it."""
-        stream = cursor.stream
+        stream, log = cursor.stream, cursor.log
         if cursor.offset is not None:
-            events = stream.read(cursor.offset, cursor.room)
+            events = log.read(cursor.offset, cursor.room)
             if events:
                 cursor.offset += len(events)
-                return events_bytes(stream.thread_id, stream.epoch, cursor.offset, events)
-        cursor.offset = stream.head
+                return events_bytes(stream.thread_id, log.epoch, cursor.offset, events)
+        cursor.offset = log.head
         return stream.snapshot(self._session_id())
 
     # ---- the transport ----

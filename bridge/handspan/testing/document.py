@@ -5,6 +5,7 @@ is unloaded. Above sits `page`, which outlives it; below sit `outbox`, `calls` a
 """
 
 import asyncio
+import copy
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -126,8 +127,8 @@ class Document:
     # ---- context -----------------------------------------------------------------------------
 
     def whole_context(self) -> list[dict[str, Json]]:
-        """All of it, noted as sent."""
-        self._sent_context = self._window.context_now()
+        """All of it, noted as sent; as it is now, whatever the page changes in place later."""
+        self._sent_context = copy.deepcopy(self._window.context_now())
         return self._sent_context
 
     def fresh_context(self) -> dict[str, Json]:
