@@ -8,6 +8,7 @@ from the agent's call to the agent's next step; the page answers at once.
 import argparse
 import asyncio
 import statistics
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from benchmarks.load import open_pages, run_all, stay_awake
@@ -48,8 +49,7 @@ async def trips(server: Server, tool: str, pages: int, runs: int) -> Trips:
     return Trips(cuts[49] * 1e3, cuts[98] * 1e3, books.cpu_s / count * 1e6)
 
 
-async def table(repeats: int, runs: int) -> list[list[str]]:
-    rows = []
+async def table(repeats: int, runs: int) -> AsyncIterator[list[str]]:
     for tool, said in (("read", "reads"), ("act", "acts, asks for leave")):
         for pages in PAGES:
             found: dict[str, list[Trips]] = {name: [] for name in SERVERS}
@@ -59,8 +59,7 @@ async def table(repeats: int, runs: int) -> list[list[str]]:
                         found[name].append(await trips(server, tool, pages, max(1, runs // pages)))
             ours, theirs = found["handspan"], found["handwritten"]
             ratios = [b.cpu_us / a.cpu_us for a, b in zip(ours, theirs, strict=True)]
-            rows.append([said, f"{pages}", _shown(theirs), _shown(ours), middle(ratios)])
-    return rows
+            yield [said, f"{pages}", _shown(theirs), _shown(ours), middle(ratios)]
 
 
 def _shown(found: list[Trips]) -> str:
@@ -76,12 +75,12 @@ async def main(options: argparse.Namespace) -> None:
     stay_awake()
     head = ["tool", "pages", "by hand: p50 ms / p99 ms / CPU us", "Handspan", "ratio by CPU"]
     repeats, runs = (1, 2) if options.short else (options.repeats, 100)
-    printed(head, await table(repeats, runs))
+    await printed(head, table(repeats, runs))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--short", action="store_true", help="a look whether it works; no figures")
     on_core(1)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -7,12 +7,15 @@ can say them, and one in a tick of the loop. Then the same event at depth 0 and 
 import argparse
 import asyncio
 import statistics
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from benchmarks.load import open_pages, run_all, stay_awake
 from benchmarks.machine import machine
 from benchmarks.server import SERVERS, Server, loop_factory, on_core
 from benchmarks.table import middle, printed
+
+Rows = AsyncIterator[list[str]]
 
 PAGES = (1, 50, 500)
 DELTAS = 2_000
@@ -46,32 +49,30 @@ async def streamed(server: Server, mode: str, pages: int, deltas: int, runs: int
     return Streamed(events / used, events / messages)
 
 
-async def stream_table(repeats: int, pages: tuple[int, ...], deltas: int) -> list[list[str]]:
-    rows = []
+async def stream_table(repeats: int, pages: tuple[int, ...], deltas: int) -> Rows:
     for mode, said in (("stream", "as fast as it goes"), ("paced", "one a tick")):
         for count in pages:
-            found: dict[str, list[Streamed]] = {name: [] for name in SERVERS}
-            for _ in range(repeats):
-                for name in SERVERS:
-                    with Server(name) as server:
-                        runs = max(1, 20 // count)
-                        found[name].append(await streamed(server, mode, count, deltas, runs))
-            ours, theirs = found["handspan"], found["handwritten"]
-            ratios = [a.per_cpu_s / b.per_cpu_s for a, b in zip(ours, theirs, strict=True)]
-            rows.append(
-                [
-                    said,
-                    f"{count}",
-                    f"{statistics.median(b.per_cpu_s for b in theirs):,.0f}",
-                    f"{statistics.median(a.per_cpu_s for a in ours):,.0f}",
-                    middle(ratios),
-                    f"{statistics.median(a.per_message for a in ours):.1f}",
-                ]
-            )
-    return rows
+            yield [said, f"{count}", *await _compared(mode, count, deltas, repeats)]
 
 
-async def depth_table(repeats: int, deltas: int) -> list[list[str]]:
+async def _compared(mode: str, pages: int, deltas: int, repeats: int) -> list[str]:
+    found: dict[str, list[Streamed]] = {name: [] for name in SERVERS}
+    for _ in range(repeats):
+        for name in SERVERS:
+            with Server(name) as server:
+                runs = max(1, 20 // pages)
+                found[name].append(await streamed(server, mode, pages, deltas, runs))
+    ours, theirs = found["handspan"], found["handwritten"]
+    ratios = [a.per_cpu_s / b.per_cpu_s for a, b in zip(ours, theirs, strict=True)]
+    return [
+        f"{statistics.median(each.per_cpu_s for each in theirs):,.0f}",
+        f"{statistics.median(each.per_cpu_s for each in ours):,.0f}",
+        middle(ratios),
+        f"{statistics.median(each.per_message for each in ours):.1f}",
+    ]
+
+
+async def depth_table(repeats: int, deltas: int) -> Rows:
     """CPU time of an event by depth; the run says the same at every depth."""
     at: dict[int, list[float]] = {}
     for _ in range(repeats):
@@ -86,10 +87,8 @@ async def depth_table(repeats: int, deltas: int) -> list[list[str]]:
         for index, sample in enumerate(samples):
             at.setdefault(index % (DEPTH + 1), []).append(sample / deltas * 1e6)
     cost = {depth: statistics.median(samples) for depth, samples in at.items()}
-    return [
-        [f"{depth}", f"{cost[depth]:.2f}", f"{cost[depth] / cost[0]:.2f}"]
-        for depth in (0, 1, 10, DEPTH)
-    ]
+    for depth in (0, 1, 10, DEPTH):
+        yield [f"{depth}", f"{cost[depth]:.2f}", f"{cost[depth] / cost[0]:.2f}"]
 
 
 async def main(options: argparse.Namespace) -> None:
@@ -99,13 +98,13 @@ async def main(options: argparse.Namespace) -> None:
     print(machine(), flush=True)
     stay_awake()
     head = ["deltas", "pages", "by hand, /CPU s", "Handspan, /CPU s", "ratio", "events a message"]
-    printed(head, await stream_table(repeats, pages, deltas))
-    printed(["depth", "us of CPU an event", "to depth 0"], await depth_table(repeats, deltas))
+    await printed(head, stream_table(repeats, pages, deltas))
+    await printed(["depth", "us of CPU an event", "to depth 0"], depth_table(repeats, deltas))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--short", action="store_true", help="a look whether it works; no figures")
     on_core(1)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -1,15 +1,20 @@
-"""Tables as Markdown, so that a README can hold what was printed."""
+"""Tables as Markdown, so that a README can hold what was printed; a row as soon as it is there."""
 
 import statistics
+from collections.abc import AsyncIterator, Iterable
 
 
-def printed(head: list[str], rows: list[list[str]]) -> None:
-    """One table, its columns aligned."""
-    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+async def printed(head: list[str], rows: AsyncIterator[list[str]]) -> None:
+    """One table."""
     print()
-    for row in (head, ["-" * width for width in widths], *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("| " + " | ".join(cells) + " |")
+    _print_row(head)
+    _print_row("---" for _ in head)
+    async for row in rows:
+        _print_row(row)
+
+
+def _print_row(cells: Iterable[str]) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def middle(ratios: list[float]) -> str:
