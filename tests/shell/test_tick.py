@@ -79,6 +79,28 @@ async def test_texts_keep_their_place_among_all_that_a_step_says() -> None:
     assert [each for each in told if each in wanted] == wanted
 
 
+async def test_a_text_of_a_class_of_its_own_is_taken_as_its_text() -> None:
+    """Its methods are the agent's code, and none of them is called in the core (P14)."""
+
+    class Odd(str):
+        def __bool__(self) -> bool:
+            raise RuntimeError
+
+        def isascii(self) -> bool:
+            raise RuntimeError
+
+        def __str__(self) -> str:
+            return "another"
+
+    async def agent(run: Run) -> Any:
+        yield Odd("odd")
+
+    bridge = Bridge(agents={"default": agent})
+    result = await bridge.run("hi")
+    await bridge.close()
+    assert (result.reason, result.text) == ("completed", "odd")
+
+
 @pytest.mark.parametrize("agent_ends", ["returns", "raises"])
 async def test_the_last_words_of_a_step_are_heard_however_it_ends(agent_ends: str) -> None:
     async def agent(run: Run) -> Any:

@@ -211,7 +211,7 @@ class Run:
         if isinstance(item, str):
             if not self._unsaid:
                 self._desk.later(self._say_texts)
-            self._unsaid.append(item)
+            self._unsaid.append(item if type(item) is str else str.__str__(item))
             return
         message = self._input_of(item)
         if message is not None:
