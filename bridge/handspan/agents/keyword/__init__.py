@@ -5,6 +5,7 @@
     sheet <- choices, numbers, switches,    what a clause tells one tool
              texts (leftover)
     filling -> matching                     its arguments; which tool is meant
+    mood -> consent                         whether it is an order; whether the call may be made
     explicit -> understanding               a call by name; the wishes of a message
     speech -> agent                         the wording; the step
 

@@ -15,7 +15,9 @@ from handspan.schema import SchemaRoom
 
 from . import speech
 from .memory import Names, arguments_of, names_in
+from .mood import takes_back
 from .skill import Skill, skills_of
+from .tokens import Clause, words_of
 from .understanding import LOOKED_AT_CHARS, Plan, Understanding
 
 Json = Any
@@ -52,7 +54,7 @@ class KeywordAgent:
     def _understood(self, messages: Sequence[Any], skills: Sequence[Skill], names: Names) -> Plan:
         said = newest_texts(messages)
         plan = Understanding(skills, names, self._problems).of(said[0] if said else "")
-        if plan.is_empty and not plan.is_greeting and len(said) > 1:
+        if plan.is_empty and not plan.is_greeting and len(said) > 1 and not _declines(said[0]):
             answer = Understanding(skills, names, self._problems).of(f"{said[1]} {said[0]}")
             if answer.wishes and not answer.unknown and _asked_back(messages):
                 return answer
@@ -95,6 +97,11 @@ def _asked_back(messages: Sequence[Any]) -> bool:
             asked = isinstance(content, str) and content.startswith("I need ")
             return asked and not message.tool_calls
     return False
+
+
+def _declines(text: str) -> bool:
+    """Whether an answer is none: "no", "never mind"."""
+    return takes_back(Clause(text, words_of(text)))
 
 
 def _worded(pointer: str, message: str) -> str:

@@ -168,6 +168,7 @@ NO: Final = frozenset(
     ["off", "false", "no", "disable", "disabled", "disables", "deactivate", "inactive", "unchecked"]
 )
 EVERY: Final = frozenset(["every", "all", "everything", "each", "whole", "entire"])
+EXCEPT: Final = frozenset(["except", "but", "besides", "excluding", "apart"])
 AT_MOST: Final = frozenset(
     ["under", "below", "most", "max", "maximum", "cheaper", "less", "than", "up"]
 )
@@ -265,12 +266,37 @@ def _grouped(table: dict[str, str]) -> dict[str, frozenset[str]]:
 VERBS: Final = _grouped(_VERBS)
 """By stem: the groups of a verb."""
 
+VERB_WORDS: Final = frozenset(word for words in _VERBS.values() for word in words.split())
+"""The verbs as an order says them."""
+
+LOOKING_GROUPS: Final = frozenset(("list", "read", "search", "get", "highlight"))
+DESTROYING: Final = frozenset(("remove", "clear"))
+"""Groups of verbs whose work cannot be taken back."""
+
 LIKE: Final = _grouped(_LIKE)
 """By stem: the groups of another word."""
 
 STOP: Final = frozenset(_STOP.split())
 """Folded words that say nothing by themselves."""
 
+LOOKING: Final = stems(
+    [
+        "list",
+        "show",
+        "display",
+        "view",
+        "read",
+        "get",
+        "fetch",
+        "find",
+        "search",
+        "look",
+        "highlight",
+    ]
+)
+"""What a tool that changes nothing is called."""
+
+EVERY_STEMS: Final = stems(EVERY)
 WEAK: Final = stems(_WEAK.split())
 NEUTRAL: Final = stems(_NEUTRAL.split())
 _NONE: Final[frozenset[str]] = frozenset()

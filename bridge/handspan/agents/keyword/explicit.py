@@ -24,7 +24,7 @@ _CALL: Final = re.compile(
 )
 _LIKE_A_NAME: Final = re.compile(r"[_.0-9]|[a-z][A-Z]|[a-z]-[a-z]")
 _OPENING: Final = re.compile(r"\s*[:(]?\s*(?:with\b)?\s*(?:the\s+)?(?:arguments|args)?\s*[:(]?\s*")
-_GIVEN: Final = re.compile(r"\s*(?:$|[.!?]|with\b|[:(]?\s*\{)", re.IGNORECASE)
+_GIVEN: Final = re.compile(r"\s*(?:with\b|[:(]?\s*\{)", re.IGNORECASE)
 _KEY: Final = re.compile(r"[A-Za-z_][\w.-]*")
 
 

@@ -5,7 +5,7 @@ that stands in the clause says as much as a name. A verb that the tool does not 
 it has no use for, speak against it.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +33,9 @@ _EVERY, _LEFT, _LEFT_MAX, _MISSING = 1.5, 0.5, 2.0, 0.5
 sentences in tests/agents are what these figures are chosen for.
 """
 
+_KNOWN: Final = 1.0
+"""What a known name says for any tool."""
+
 _EVERY_STEM: Final = english.stem("every")
 
 
@@ -57,25 +60,28 @@ class Matching:
     def __init__(self, skills: Sequence[Skill]) -> None:
         self._skills = skills
         self._weights: dict[str, list[tuple[int, float]]] = {}
+        self._leading = frozenset[str]().union(*(skill.leading for skill in skills))
+        self._verbs = frozenset[str]().union(*(skill.verbs for skill in skills))
         self._choices: dict[str, set[int]] = {}
         for at, skill in enumerate(skills):
             for said in _choices_of(skill):
                 self._choices.setdefault(said, set()).add(at)
 
-    def best(self, clause: Clause, names: Names) -> Match | None:
-        """The tool that is meant, if any; of equals the first."""
-        found = (match_of(clause, skill, names) for skill in self._likely(clause))
+    def best(self, clause: Clause, names: Names, *, looking: bool = False) -> Match | None:
+        """The tool that is meant, if any; of equals the first; `looking`: of those that look."""
+        likely = (skill for skill in self._likely(clause) if skill.looks or not looking)
+        found = (match_of(clause, skill, names) for skill in likely)
         matches = [match for match in found if match is not None]
         best = max(matches, key=lambda match: match.score, default=None)
         return best if best is not None and best.score >= ENOUGH else None
 
     def begins_wish(self, clause: Clause) -> bool:
         """Whether the clause begins as a wish of its own would: with what some tool does."""
-        if clause.head is None:
-            return False
-        word = clause.words[clause.head]
-        done = english.verbs(word.stem)
-        return any(word.stem in skill.leading or done & skill.verbs for skill in self._skills)
+        return clause.head is not None and self.is_verb(clause.words[clause.head].stem)
+
+    def is_verb(self, stem: str) -> bool:
+        """Whether it says what some tool does."""
+        return stem in self._leading or bool(english.verbs(stem) & self._verbs)
 
     def has_choice(self, clause: Clause) -> bool:
         """Whether something that some tool can be told stands in it."""
@@ -105,6 +111,8 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
     fits = _fits_verb(clause, skill)
     if skill.takes_away and not fits:
         return None
+    if not skill.takes_away and _destroys(clause, skill):
+        return None
     told = filled(skill, clause, names)
     used = spoken.keys() | told.taken
     if skill.takes_away and _names_more(clause, used, names):
@@ -115,6 +123,8 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
         said *= _OTHER_VERB if other_verb else _NO_VERB
     evidence = told.evidence * (_OTHER_VERB_CHOICE if other_verb else 1.0)
     leaves = _left(clause, used)
+    if _only_alike(clause, skill, spoken, told) and (leaves or told.args[0]):
+        return None
     score = said + evidence - min(_LEFT * leaves, _LEFT_MAX) - _MISSING * len(told.missing)
     return Match(skill, told, score + _every(clause, skill, told, fits=fits), leaves)
 
@@ -177,6 +187,21 @@ def _fits_verb(clause: Clause, skill: Skill) -> bool:
         return skill.weight(clause.words[clause.head].stem) > 0
     words = (word for word in clause.words if word.stem and not word.is_stop)
     return any(english.verbs(word.stem) & skill.verbs for word in words)
+
+
+def _destroys(clause: Clause, skill: Skill) -> bool:
+    """Whether its verb destroys, and is none of the tool's own words: "clear the form"."""
+    stem = "" if clause.head is None else clause.words[clause.head].stem
+    return bool(english.verbs(stem) & english.DESTROYING) and stem not in skill.words
+
+
+def _only_alike(clause: Clause, skill: Skill, spoken: Mapping[int, float], told: Filled) -> bool:
+    """Whether a verb like the tool's is all that speaks for one that was told nothing it needs."""
+    is_told = any(param.required for param in skill.params) and told.args[0]
+    if is_told or told.evidence > _KNOWN:
+        return False
+    head = "" if clause.head is None else clause.words[clause.head].stem
+    return spoken.keys() <= {clause.head} and head not in skill.words
 
 
 def _names_more(clause: Clause, used: Set[int], names: Names) -> bool:

@@ -36,6 +36,8 @@ class Names:
     """Other exact spellings: keys of the context, choices of the tools."""
     last: tuple[str, ...] = ()
     """What "it" and "them" are: the last things named."""
+    shown: bool = False
+    """Whether the page itself tells what is there."""
 
     def spelled(self, text: str) -> str | None:
         """The exact spelling of a text that is a known name."""
@@ -71,7 +73,7 @@ def names_in(context: Iterable[Any], messages: Sequence[Any], skills: Sequence[S
         for param in skill.params:
             for choice in param.choices:
                 words.setdefault(english.fold(str(choice)), str(choice))
-    return Names(things, words, _last_named(messages, skills))
+    return Names(things, words, _last_named(messages, skills), shown=bool(things))
 
 
 def _texts(value: Json) -> Iterator[tuple[str, bool]]:

@@ -149,6 +149,16 @@ class Skill:
         return bool(self.leading & english.stems(("remove", "delete", "clear", "wipe", "reset")))
 
     @property
+    def looks(self) -> bool:
+        """Whether it only looks, and may answer a question."""
+        return self.tool.read_only or bool(self.leading & english.LOOKING)
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """What it works on: the nouns of its name and title without its verbs."""
+        return self.nouns - self.leading - english.EVERY_STEMS
+
+    @property
     def texts(self) -> tuple[Param, ...]:
         """What free text it takes, required ones first."""
         free = [param for param in self.params if param.is_free]

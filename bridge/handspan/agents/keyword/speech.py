@@ -12,8 +12,9 @@ from handspan_protocol.strict_json import scrub
 from . import english
 from .leftover import joined
 from .memory import Names
+from .mood import Mood
 from .skill import Param, Skill, parts_of
-from .understanding import Ask, Plan, Wish
+from .understanding import Ask, Left, Plan, Wish
 
 Json = Any
 
@@ -55,6 +56,9 @@ def announcement(plan: Plan, skills: Sequence[Skill], names: Names) -> str:
         return _offer(plan, skills, names)
     said = [*_promises(plan.wishes), *(_question(ask) for ask in plan.asks)]
     said += [f"{skill.title} is not available now." for skill in plan.not_now]
+    left = [each for each in plan.left if not (each.mood is Mood.REFUSED and plan.wishes)]
+    said += list(dict.fromkeys(_left(each) for each in left))
+    said += [f"I see no {_quote(text)} here, so I removed nothing." for text in plan.absent]
     said += [f"I did not understand {_quote(text)}." for text in plan.unknown]
     return " ".join(said)
 
@@ -81,6 +85,18 @@ def _promises(wishes: Sequence[Wish]) -> list[str]:
         phrase(wish.skill, wish.args) if wish.skill else _unknown_phrase(wish) for wish in wishes
     ]
     return [f"I'll {joined(doing)}."]
+
+
+def _left(left: Left) -> str:
+    """Why a call that was understood is not made."""
+    if left.mood is Mood.ENDED:
+        return "I started nothing; the Stop button ends what runs."
+    if left.mood is Mood.REFUSED or left.skill is None:
+        return "I left it alone."
+    if left.mood is Mood.ORDER:
+        return "I left it alone: say it without if and but, and I will do it."
+    told = _order(left.skill) if left.args is None else phrase(left.skill, left.args)
+    return f"I did nothing, as I only do what I am told to. To have it done, say: {told}."
 
 
 def _unknown_phrase(wish: Wish) -> str:

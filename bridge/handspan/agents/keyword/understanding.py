@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from . import english
+from .consent import acts, ends_what_runs, is_held, says_what
 from .explicit import NamedCall, json_at, named_call, pairs_in
 from .matching import ENOUGH, Match, Matching, match_of
 from .memory import Names, things_named
+from .mood import Mood, holds_back, is_condition, mood_of, ordered_verb, takes_back
 from .sheet import CHOICE
 from .skill import Param, Skill
 from .tokens import Clause, Word, words_of
@@ -34,7 +36,8 @@ CUTS_MAX: Final = 48
 WISHES_MAX: Final = 32
 """Calls of one message. *Source:* Policy.calls_per_step has 64."""
 
-_SPLITS: Final = frozenset(("and", "then", "also", "plus", "afterwards", "&"))
+_SPLITS: Final = frozenset(("and", "then", "also", "plus", "afterwards", "but", "&"))
+_GOES_ON: Final = frozenset(("and", "then", "plus", "&"))
 _WEAK_MARK: Final = ","
 _STRONG_MARKS: Final = frozenset(";.!?\n")
 _GREETING: Final = re.compile(
@@ -68,6 +71,16 @@ class Ask:
     problems: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A call that was understood, and is not made."""
+
+    mood: Mood
+    skill: Skill | None = None
+    args: Mapping[str, Json] | None = None
+    """None when they are not all known."""
+
+
 @dataclass(slots=True)
 class Plan:
     """What a message comes to."""
@@ -76,6 +89,10 @@ class Plan:
     asks: list[Ask] = field(default_factory=list)
     not_now: list[Skill] = field(default_factory=list)
     """Meant, and not available."""
+    left: list[Left] = field(default_factory=list)
+    """What was no order."""
+    absent: list[str] = field(default_factory=list)
+    """Things to be removed that are not there."""
     unknown: list[str] = field(default_factory=list)
     """Parts that were not understood."""
     is_greeting: bool = False
@@ -83,7 +100,7 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.wishes or self.asks or self.not_now)
+        return not (self.wishes or self.asks or self.not_now or self.left or self.absent)
 
 
 class Understanding:
@@ -95,6 +112,10 @@ class Understanding:
         self._names = names
         self._judge = judge
         self._plan = Plan()
+        self._before = Mood.ORDER
+        """The mood of the clause before."""
+        self._on_condition = False
+        """Whether it began with "if"."""
 
     def of(self, message: str) -> Plan:
         text = message[:LOOKED_AT_CHARS]
@@ -103,10 +124,23 @@ class Understanding:
         if (self._plan.is_greeting or self._plan.is_thanks) and not self._is_name(text):
             return self._plan
         text = self._taken_json(text)
-        for clause in self._clauses(text):
+        for joint, clause in self._clauses(text):
             if len(self._plan.wishes) < WISHES_MAX:
-                self._understand(clause)
+                self._understand(clause, self._mood(joint, clause))
         return self._plan
+
+    def _mood(self, joint: Sequence[Word], clause: Clause) -> Mood:
+        """Its own; or, of "why did you add milk | and clear the board", that of what it goes on."""
+        own = mood_of(clause)
+        if own is not Mood.ORDER or not self._goes_on(joint):
+            self._before = own
+            self._on_condition = is_condition(clause)
+        return self._before
+
+    def _goes_on(self, joint: Sequence[Word]) -> bool:
+        if not joint or _ends(joint):
+            return False
+        return self._on_condition or {word.fold for word in joint} <= _GOES_ON
 
     def _is_name(self, text: str) -> bool:
         return any(
@@ -143,19 +177,60 @@ class Understanding:
 
     # ---- wishes ------------------------------------------------------------------------------
 
-    def _understand(self, clause: Clause) -> None:
+    def _understand(self, clause: Clause, mood: Mood) -> None:
         text = clause.text(0, len(clause))
+        if takes_back(clause) and (self._plan.wishes or self._plan.asks):
+            self._take_back()
+            return
         call = named_call(text, self._by_name)
-        if call is not None and call.is_certain:
+        if call is not None and call.is_certain and mood is Mood.ORDER:
             self._named(call)
             return
         match = self._matching.best(clause, self._names)
-        if match is not None:
-            self._plan_match(match)
-        elif call is not None:
+        if mood is Mood.ASKED and not acts(clause):
+            match = self._matching.best(clause, self._names, looking=True)
+        if match is None and call is not None and mood is Mood.ORDER:
             self._named(call)
-        elif _says_something(clause):
+        elif match is None:
+            self._not_matched(clause, mood)
+        elif is_held(clause, match, mood):
+            self._leave(clause, match, mood)
+        elif not says_what(clause, match):
             self._plan.unknown.append(text)
+        elif (absent := self._absent(clause, match)) is not None:
+            self._plan.absent.append(absent)
+        else:
+            self._before = Mood.ORDER
+            self._plan_match(match)
+
+    def _not_matched(self, clause: Clause, mood: Mood) -> None:
+        if mood is Mood.REFUSED or (mood is Mood.ENDED and ends_what_runs(clause)):
+            self._plan.left.append(Left(mood))
+        elif _says_something(clause):
+            self._plan.unknown.append(clause.text(0, len(clause)))
+
+    def _take_back(self) -> None:
+        self._plan.wishes.clear()
+        self._plan.asks.clear()
+        self._plan.left.append(Left(Mood.REFUSED))
+
+    def _leave(self, clause: Clause, match: Match, mood: Mood) -> None:
+        args = match.filled.args[0] if match.is_complete else None
+        named = things_named(match.skill, args or {})
+        if any(self._names.spelled(text) is None for text in named):
+            args = None
+        if mood is Mood.ORDER and not holds_back(clause):
+            mood = Mood.TOLD
+        self._plan.left.append(Left(mood, match.skill, args))
+
+    def _absent(self, clause: Clause, match: Match) -> str | None:
+        """What is to be removed and is not there; quoted, it is taken at its word."""
+        if not (match.skill.takes_away and self._names.shown):
+            return None
+        if any(word.quoted for word in clause.words):
+            return None
+        named = [text for args in match.filled.args for text in things_named(match.skill, args)]
+        return next((text for text in named if self._names.spelled(text) is None), None)
 
     def _plan_match(self, match: Match) -> None:
         if not match.skill.tool.available:
@@ -183,25 +258,29 @@ class Understanding:
 
     # ---- where a wish ends -------------------------------------------------------------------
 
-    def _clauses(self, text: str) -> Iterator[Clause]:
-        """The wishes of a message; what is no wish of its own belongs to the one before."""
+    def _clauses(self, text: str) -> Iterator[tuple[list[Word], Clause]]:
+        """The wishes of a message, each with what stands before it.
+
+        What is no wish of its own belongs to the one before.
+        """
         here: list[Word] = []
+        before: list[Word] = []
         for joint, part in _parts(words_of(text)[:WORDS_MAX]):
             own = part if not here or _ends(joint) else self._of_its_own(text, here, part)
             if own is None:
                 here = [*here, *joint, *part]
                 continue
             if here:
-                yield Clause(text, here)
-            here = own
+                yield before, Clause(text, here)
+            here, before = own, joint
         if here:
-            yield Clause(text, here)
+            yield before, Clause(text, here)
 
     def _of_its_own(self, text: str, here: list[Word], part: list[Word]) -> list[Word] | None:
         """The words of a part that is a wish of its own, the verb of the one before included."""
         clause = Clause(text, part)
         call = named_call(clause.text(0, len(clause)), self._by_name)
-        if call is not None and call.is_certain:
+        if (call is not None and call.is_certain) or self._refuses(clause):
             return part
         begins = self._matching.begins_wish(clause)
         if not (begins or self._matching.has_choice(clause)):
@@ -212,6 +291,14 @@ class Understanding:
         before = self._matching.best(Clause(text, here), self._names)
         alike = self._like_before(text, here, part, before)
         return alike or (part if match and _is_choice(clause, match, before) else None)
+
+    def _refuses(self, clause: Clause) -> bool:
+        """Whether it says not to do what some tool does, or takes back what was said."""
+        if takes_back(clause):
+            return True
+        verb = ordered_verb(clause)
+        begins = verb is not None and self._matching.is_verb(verb.stem)
+        return begins and mood_of(clause) is Mood.REFUSED
 
     def _like_before(
         self, text: str, here: list[Word], part: list[Word], before: Match | None
@@ -243,7 +330,7 @@ def _parts(words: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
     part: list[Word] = []
     cuts = 0
     for word in words:
-        if cuts >= CUTS_MAX or not _cuts(word):
+        if cuts >= CUTS_MAX or not _cuts(word) or _is_exception(word, part):
             part.append(word)
             continue
         if part:
@@ -253,6 +340,11 @@ def _parts(words: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
         joint.append(word)
     if part:
         yield joint, part
+
+
+def _is_exception(word: Word, part: Sequence[Word]) -> bool:
+    """Whether it is the "but" of "everything but tea"."""
+    return word.fold == "but" and any(each.fold in english.EVERY for each in part)
 
 
 def _ends(joint: Sequence[Word]) -> bool:
