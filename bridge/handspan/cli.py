@@ -7,6 +7,7 @@ read in a terminal or by a machine, and an orderly end on SIGTERM and SIGINT (be
 
 import asyncio
 import contextlib
+import errno
 import importlib
 import logging
 import os
@@ -46,16 +47,22 @@ Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
 Origins = Annotated[list[str] | None, typer.Option(help="A page's origin to allow; repeatable.")]
 Hosts = Annotated[list[str] | None, typer.Option(help="A further name in `Host`; repeatable.")]
-Insecure = Annotated[bool, typer.Option(help="Listen beyond loopback without an authenticator.")]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Listen beyond loopback without an authenticator.")
+]
 Static = Annotated[
     Path | None,
     typer.Option(
         exists=True, file_okay=False, help="A folder to serve at /: all of it but dotfiles."
     ),
 ]
-Metrics = Annotated[bool, typer.Option(help="Answer /metrics to others than loopback.")]
-JsonLog = Annotated[bool, typer.Option(help="One JSON object a line.")]
-Reload = Annotated[bool, typer.Option(help="Restart when a .py file below this folder changes.")]
+Metrics = Annotated[
+    bool, typer.Option("--metrics", help="Answer /metrics to others than loopback.")
+]
+JsonLog = Annotated[bool, typer.Option("--log-json", help="One JSON object a line.")]
+Reload = Annotated[
+    bool, typer.Option("--reload", help="Restart when a .py file below this folder changes.")
+]
 
 
 def main() -> None:
@@ -110,18 +117,24 @@ def serve(  # noqa: PLR0917 (typer reads its options off the signature)
             metrics_open=metrics,
         ),
         host,
+        port,
     )
 
 
 @app.command()
-def demo(host: Host = "127.0.0.1", port: Port = 8765, log_json: JsonLog = False) -> None:
+def demo(
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    insecure: Insecure = False,
+    log_json: JsonLog = False,
+) -> None:
     """Show the demo page with an agent that needs no key."""
     from handspan.agents.keyword import KeywordAgent
 
     _set_up_logs(log_json)
     page = _demo_page()
     bridge = Bridge(agents={"default": KeywordAgent()})
-    _run(lambda: _serve(bridge, host, port, static=page), host)
+    _run(lambda: _serve(bridge, host, port, static=page, insecure=insecure), host, port)
 
 
 @app.command()
@@ -154,8 +167,10 @@ def _fail(message: str, status: int = 2) -> NoReturn:
 
 def _load(target: str) -> Bridge:
     module_name, _, attribute = target.partition(":")
-    if not module_name or not attribute:
+    if not attribute or not all(part.isidentifier() for part in module_name.split(".")):
         _fail(f"{target!r} is not module:attribute, as in app:bridge")
+    if module_name.endswith(".py"):
+        _fail(f"{target!r} names a file; say {module_name.removesuffix('.py')}:{attribute}")
     sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = importlib.import_module(module_name)
@@ -196,6 +211,8 @@ async def _serve(bridge: Bridge, host: str, port: int, **options: Any) -> None:
     """Serve until the first signal, drain, and leave; a second signal leaves at once."""
     async with bridge.running(host, port, **options) as address:
         _banner(address)
+        if not bridge.agent_names:
+            _LOG.warning("there is no agent: buttons work, and every message is refused")
         stop = asyncio.Event()
 
         def signalled(number: int) -> None:
@@ -208,7 +225,7 @@ async def _serve(bridge: Bridge, host: str, port: int, **options: Any) -> None:
             with contextlib.suppress(NotImplementedError):  # Windows
                 loop.add_signal_handler(number, signalled, number)
         await stop.wait()
-        _LOG.info("draining; again to leave at once")
+        _LOG.info("draining: runs may end; the same signal again leaves at once")
         await bridge.drain()
     _leave_soon()
 
@@ -232,14 +249,16 @@ def _banner(address: Address) -> None:
     _console.print(f"Handspan {handspan.__version__} on [bold]{address}[/bold]  (Ctrl-C to stop)")
 
 
-def _run(work: Callable[[], Coroutine[Any, Any, None]], host: str) -> None:
+def _run(work: Callable[[], Coroutine[Any, Any, None]], host: str, port: int) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(work())
     except (HandspanError, ssl.SSLError) as problem:
         _fail(str(problem))
     except OSError as problem:
-        _fail(f"cannot listen on {host}: {problem.strerror or problem}", 1)
+        taken = problem.errno == errno.EADDRINUSE
+        why = "the port is taken; try --port" if taken else problem.strerror or problem
+        _fail(f"cannot listen on {host}:{port}: {why}", 1)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

@@ -351,6 +351,11 @@ class Bridge:
     # ---- looking -----------------------------------------------------------------------------
 
     @property
+    def agent_names(self) -> tuple[str, ...]:
+        """The names that a run may ask for, in the order they were added."""
+        return tuple(self._agents)
+
+    @property
     def threads(self) -> list[ThreadLook]:
         """Every thread in memory, least recently used first."""
         hub = self._driver.hub if self._driver else None

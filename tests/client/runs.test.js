@@ -152,6 +152,17 @@ test("C065: nobody has to look at what fails: no rejection goes unhandled", asyn
   assert.deepEqual(unhandled, []);
 });
 
+test("what becomes of a run that nobody waits for is told to onError", async () => {
+  const { bridge, server, problems } = await openPage();
+  server.answers["run.start"] = refusal("unknown_agent", "there is no agent");
+  bridge.run("hi");
+  bridge.run("looked at").finished.catch(() => {});
+  const read = (async () => { for await (const _ of bridge.run("read")); })().catch(() => {});
+  await rest();
+  await read;
+  assert.deepEqual(problems.map(({ code }) => code), ["unknown_agent"]);
+});
+
 test("C122: runTool comes to the call's outcome, ok or not; only a refused command rejects", async () => {
   const { bridge, server } = await openPage();
   const failed = { callId: "c2", runId: "r2", outcome: "error", error: { code: "timeout", message: "late" } };
@@ -313,12 +324,12 @@ test("P16: a run that was sent twice and is a duplicate_id ends as what is known
 
 test("a thread that the server does not give fails its runs with the reason", async () => {
   const { bridge, server, problems } = await openPage();
-  const run = bridge.run("hi");
+  const ended = assert.rejects(bridge.run("hi").finished, { code: "forbidden" });
   await rest();
   server.answers.hello = (hello, socket) =>
     server.welcome(hello, socket, { threads: [{ threadId: "t1", error: { code: "forbidden", message: "not yours" } }] });
   await back(server);
-  await assert.rejects(run.finished, { code: "forbidden" });
+  await ended;
   assert.deepEqual(problems.map(({ code, threadId }) => [code, threadId]), [["forbidden", "t1"]]);
 });
 

@@ -204,6 +204,22 @@ def test_every_export_stands_there() -> None:
     assert set(handspan.__all__) - words_in_code(PYTHON) == set()
 
 
+def test_every_hook_has_its_row() -> None:
+    """What calls user code, on both sides; read off the code as far as its names tell."""
+    asked = {name for name in inspect.signature(Bridge).parameters if name.startswith("auth")}
+    asked |= {name for name in ("observe",) if hasattr(Bridge, name)}
+    asked |= {f.name for f in fields(Policy) if f.name == "stop_when"}
+    face = (CLIENT / "handspan.js").read_text(encoding="utf-8")
+    asked |= set(re.findall(r"@property \{.*\} (on[A-Z]\w+)", face)) | {
+        "subscribe",
+        "token",
+        "settle",
+    }
+    assert len(asked) == 9, asked
+    table = re.findall(r"^\| (`[^|]*)\|", page("hooks.md"), re.MULTILINE)
+    assert asked <= {word for cell in table for word in words_in_code(cell)}
+
+
 def test_what_is_absent_is_named_and_really_absent() -> None:
     """The list of what is not there yet must shrink when something comes."""
     told = words_in_code(section(page("hooks.md"), "## Not there yet"))

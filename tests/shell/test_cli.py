@@ -46,6 +46,8 @@ def test_the_version_is_printed() -> None:
     [
         (("serve", "no_such_module:bridge"), "no_such_module"),
         (("serve", "app"), "module:attribute"),
+        (("serve", "app.py:bridge"), "say app:bridge"),
+        (("serve", "../app:bridge"), "module:attribute"),
         (("serve", "app:nothing"), "nothing"),
         (("serve", "app:number"), "not a handspan.Bridge"),
         (("serve", "broken:bridge"), "ZeroDivisionError: division by zero (broken.py, line 1)"),
@@ -88,7 +90,7 @@ def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
         done = command("demo", "--port", str(taken.getsockname()[1]))
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert "in use" in done.stderr
+    assert "the port is taken; try --port" in done.stderr
 
 
 def test_the_schema_is_json() -> None:
@@ -170,6 +172,13 @@ def test_serve_offers_a_folder_as_the_page(tmp_path: Path) -> None:
         assert server.get("/") == 200
         with pytest.raises(urllib.error.HTTPError, match="404"):
             server.get("/app.py")
+
+
+def test_a_page_without_an_icon_is_no_error_in_the_browser(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("from handspan import Bridge\nbridge = Bridge()\n")
+    with Server("serve", "app:bridge", "--static", ".", cwd=tmp_path) as server:
+        server.await_line("there is no agent")
+        assert server.get("/favicon.ico") == 204
 
 
 def test_serve_without_a_page_says_where_the_library_is(tmp_path: Path) -> None:

@@ -144,7 +144,10 @@ class Site:
             )
         if self._static is None:
             return plain(HTTPStatus.NOT_FOUND, said=_NO_PAGE if path == "/" else "")
-        return self._file(self._static, segments, _STATIC_TYPES, _STATIC_HEADERS, if_none_match)
+        answer = self._file(self._static, segments, _STATIC_TYPES, _STATIC_HEADERS, if_none_match)
+        if answer.status is HTTPStatus.NOT_FOUND and path == "/favicon.ico":
+            return Answer(HTTPStatus.NO_CONTENT)  # asked for by the browser, not by the page
+        return answer
 
     def _metrics_answer(self, local: bool) -> Answer:
         if not (local or self._metrics_open):

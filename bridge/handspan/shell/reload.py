@@ -6,6 +6,7 @@ so that pages come back by themselves. A child that ends before anything changed
 with its status; one that a change broke is waited for until the next change.
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Final
+
+_LOG = logging.getLogger("handspan.reload")
 
 CHILD: Final = "HANDSPAN_CHILD"
 """Set in the environment of the process that is to serve itself."""
@@ -43,7 +46,9 @@ def watch(folder: Path) -> int:
         time.sleep(POLL_S)
         now = stamps(folder)
         if now != seen:
+            changed = sorted(now.items() ^ seen.items())[0][0]
             seen = now
+            _LOG.info("%s changed: starting anew", os.path.relpath(changed, folder))
             _replace(child)
             child = _start()
             restarted = True

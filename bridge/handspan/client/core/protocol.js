@@ -34,11 +34,13 @@ export const ERROR_CODE = /^[a-z0-9_]{1,64}$/;
 
 /** What goes wrong on the way, by stable `code`; texts are for people. */
 export class HandspanError extends Error {
+  name = "HandspanError";
+  code = "";
+
   /** @param {{ code: string, message?: string, [more: string]: any }} fields  e.g. also a `path` */
   constructor(fields) {
     super(fields.code);
-    this.code = "";
-    Object.assign(this, { name: "HandspanError" }, fields);
+    Object.assign(this, fields);
   }
 }
 

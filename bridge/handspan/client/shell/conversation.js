@@ -162,8 +162,8 @@ export function makeConversation(host, threadId) {
     handle.end(end);
   }
 
-  /** @param {HandspanError} error */
-  const fail = (error) => runs.forEach((handle) => over(handle, error));
+  /** For a reason that is told already, so nobody has to be told by a run. @param {HandspanError} error */
+  const fail = (error) => runs.forEach((handle) => over(handle, (handle.run.finished, error)));
 
   /** Subscribers are told when the frame is through, however many events it had (C092). */
   function changed() {
@@ -190,7 +190,7 @@ export function makeConversation(host, threadId) {
       return host.status;
     },
     run(said, { runId = randomId("r"), ...options } = {}) {
-      const handle = makeRun(runId, () => abort(handle));
+      const handle = makeRun(runId, () => abort(handle), host.problem);
       const message = Array.isArray(said) ? { role: "user", content: said } : said;
       runs.set(runId, handle);
       start(handle, { type: "run.start", agent: host.agent, ...options, runId, message });

@@ -14,8 +14,8 @@
  *
  * @typedef {object} RunExtras
  * @property {string} id  chosen here, known at once
- * @property {Promise<RunEnd>} finished  rejects with a `code` when the run failed, or was refused; nobody
- *   has to look
+ * @property {Promise<RunEnd>} finished  rejects with a `code` when the run failed, or was refused. When
+ *   nobody has looked at it, nor reads the events, `onError` hears of it instead
  * @property {() => Promise<boolean>} abort  false: it was over
  *
  * @typedef {AsyncIterable<AgUiEvent> & RunExtras} Run  its events, for any number of readers, each from
@@ -32,14 +32,18 @@
 /**
  * @param {string} id
  * @param {() => Promise<boolean>} abort
+ * @param {(error: HandspanError) => void} problem
  * @returns {RunHandle}
  */
-export function makeRun(id, abort) {
+export function makeRun(id, abort, problem) {
   /** @type {AgUiEvent[]} */
   const events = [];
   /** Readers who have read everything. @type {((_?: unknown) => void)[]} */
   const waiting = [];
-  let over = false;
+  /** @type {boolean | undefined} */
+  let over;
+  /** Somebody waits for the end. */
+  let heard = false;
   /** @type {(end: RunEnd) => void} */
   let resolve;
   /** @type {(error: HandspanError) => void} */
@@ -50,22 +54,33 @@ export function makeRun(id, abort) {
 
   const wake = () => waiting.splice(0).forEach((go) => go());
   async function* read() {
+    heard = true;
     for (let at = 0; ; ) {
       if (at < events.length) yield events[at++];
-      else if (over) return void (await finished);
+      else if (over) return finished;
       else await new Promise((go) => waiting.push(go));
     }
   }
   return {
-    run: { id, finished, abort, [Symbol.asyncIterator]: read },
+    run: {
+      id,
+      get finished() {
+        heard = true;
+        return finished;
+      },
+      [Symbol.asyncIterator]: read,
+      abort,
+    },
     push(event) {
       events.push(event);
       wake();
     },
     end(end) {
       over = true;
-      if (end instanceof Error) reject(end);
-      else resolve(end);
+      if (end instanceof Error) {
+        if (!heard) problem(end);
+        reject(end);
+      } else resolve(end);
       wake();
     },
   };

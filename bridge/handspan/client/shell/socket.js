@@ -84,13 +84,13 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
       ready = true;
       owner.greeted();
     };
-    socket.onmessage = ({ data }) => hear(data);
-    socket.onclose = ({ code }) => closed(code);
+    socket.onmessage = hear;
+    socket.onclose = closed;
     listen();
   }
 
-  /** @param {any} data */
-  function hear(data) {
+  /** @param {{ data: any }} message */
+  function hear({ data }) {
     try {
       const frame = JSON.parse(data);
       take(frame);
@@ -122,8 +122,8 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
     timer = setTimeout(retry, 2 * heartbeatMs);
   }
 
-  /** @param {number} code */
-  function closed(code) {
+  /** @param {{ code: number }} event */
+  function closed({ code }) {
     const verdict = afterClose(code);
     if (verdict === "waiting") return retry();
     if (verdict === "parked") {

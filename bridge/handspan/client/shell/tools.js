@@ -109,6 +109,7 @@ export function makeTools(host) {
      * @returns {() => void} takes it away again, unless it was replaced
      */
     add(definition, handler) {
+      if (!handler) throw TypeError("no handler");
       const { name, parameters } = definition;
       const tool = { ...definition, parameters: schemaOf(parameters) };
       const text = /** @type {string} */ (toText(tool, LIMITS.frameBytes));
