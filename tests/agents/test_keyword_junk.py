@@ -1,6 +1,7 @@
 """Whatever a message, a schema, a context or a result says, the keyword agent answers, and soon."""
 
 import json
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -9,9 +10,14 @@ from hypothesis import strategies as st
 from tests.agents.keyword_tools import BOARD, CARDS, TEXT, heard, takes, tool
 
 from handspan import CallResult
+from handspan.agents.keyword import matching, understanding
+from handspan.agents.keyword.memory import Names
+from handspan.agents.keyword.skill import ALL_CHOICES_MAX, ALL_PARAMS_MAX, Skill, skills_of
+from handspan.agents.keyword.tokens import Clause
 from handspan.schema import CompiledSchema, SchemaRoom
 from handspan_protocol.errors import UsageError
 from handspan_protocol.strict_json import encode
+from handspan_protocol.tools import Tool
 
 Json = Any
 
@@ -124,6 +130,73 @@ async def test_p12_much_context_and_many_tools_are_looked_at_in_part() -> None:
     for _ in range(400):
         deep = [deep]
     assert (await heard("add milk", things=deep)).calls == [("add_card", {"title": "milk"})]
+
+
+def picking(tools: int, params: int, choices: int) -> list[Tool]:
+    """So many tools with so many parameters, each of so many choices."""
+    enum = {"enum": [f"w{n}" for n in range(choices)]}
+    schema = takes(**{f"p{n}": enum for n in range(params)})
+    return [tool(f"pick_{n}", "Pick", schema) for n in range(tools)]
+
+
+@pytest.fixture
+def weighed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the tools that were weighed against a clause, one for each time."""
+    names: list[str] = []
+
+    def note(clause: Clause, skill: Skill, known: Names) -> matching.Match | None:
+        names.append(skill.name)
+        return match_of(clause, skill, known)
+
+    match_of = matching.match_of
+    monkeypatch.setattr(matching, "match_of", note)
+    monkeypatch.setattr(understanding, "match_of", note)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("said", "tools"),
+    [
+        ("move tea to done" + ", in done" * 500, BOARD),
+        ("move tea to done " + "and in doing " * 300, BOARD),
+        ("pick w3 and w4 in w5, " * 200, picking(16, 64, 60)),
+        ("pick w3 and w4 in w5, " * 200, picking(128, 1, 500)),
+        ("add milk and " * 300, picking(32, 8, 250)),
+    ],
+)
+async def test_p12_the_tools_weighed_are_bounded_whatever_is_said(
+    said: str, tools: list[Tool], weighed: list[str]
+) -> None:
+    assert (await heard(said, tools, CARDS)).said
+    assert len(weighed) <= 3 * understanding.CUTS_MAX * matching.CONSIDERED
+
+
+async def test_p12_twice_as_many_clauses_are_twice_the_work(weighed: list[str]) -> None:
+    await heard("move tea to done" + ", in done" * 6, things=CARDS)
+    few = len(weighed)
+    await heard("move tea to done" + ", in done" * 12, things=CARDS)
+    assert 0 < len(weighed) - few <= 2.5 * few
+
+
+async def test_p12_choices_are_read_up_to_a_number_of_all_tools_together() -> None:
+    tools = picking(16, 64, 60)
+    read = [param for skill in skills_of(tools) for param in skill.params]
+    assert len(read) == ALL_PARAMS_MAX
+    assert sum(len(param.choices) for param in read) == ALL_CHOICES_MAX
+    assert (await heard("call pick_15 with p0 w3", tools)).calls == [("pick_15", {"p0": "w3"})]
+
+
+async def test_the_thinking_is_done_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def note(tools: Any) -> tuple[Skill, ...]:
+        seen.append(get_ident())
+        return skills_of(tools)
+
+    monkeypatch.setattr("handspan.agents.keyword.agent.skills_of", note)
+    assert (await heard("make it dark")).calls
+    assert seen
+    assert get_ident() not in seen
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,13 @@ class Choices:
         self._sheet = sheet
 
     def look(self) -> None:
+        """Those parameters only that something in the clause is a choice of."""
+        clause = self._sheet.clause
+        found = self._sheet.skill.by_choice
+        keys = found.keys() & (clause.spans.keys() | clause.hinting.keys())
+        said = {param.name for key in keys for param in found[key]}
         for param in self._sheet.skill.params:
-            if param.choices and param.kind != "list":
+            if param.name in said:
                 self._choice(param)
 
     def _choice(self, param: Param) -> None:
@@ -48,12 +53,18 @@ class Choices:
     def _chosen(self, param: Param) -> Iterator[tuple[Span, Json, bool]]:
         """Where a choice stands, which, and whether to the letter."""
         clause = self._sheet.clause
-        for choice, hints in zip(param.choices, param.hints, strict=True):
-            spans = clause.spans.get(english.fold(str(choice)), [])
-            yield from ((span, choice, True) for span in spans)
-            for stem in () if spans else hints:
-                for at in self._sheet.alike(stem):
-                    yield (at, at + 1), choice, False
+        sure = {param.by_fold[fold]: fold for fold in param.by_fold.keys() & clause.spans.keys()}
+        hinted: dict[int, set[int]] = {}
+        for key in param.by_hint.keys() & clause.hinting.keys():
+            for choice in param.by_hint[key]:
+                hinted.setdefault(choice, set()).update(clause.hinting[key])
+        for choice in sorted(sure.keys() | hinted.keys()):
+            if choice in sure:
+                for span in clause.spans[sure[choice]]:
+                    yield span, param.choices[choice], True
+            else:
+                for at in sorted(hinted[choice]):
+                    yield (at, at + 1), param.choices[choice], False
 
     def _rank(self, param: Param, span: Span, choice: Json, sure: bool) -> tuple[int, int, int]:
         preposition = self._preposition(span, param)

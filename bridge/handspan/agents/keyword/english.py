@@ -300,12 +300,18 @@ EVERY_STEMS: Final = stems(EVERY)
 WEAK: Final = stems(_WEAK.split())
 NEUTRAL: Final = stems(_NEUTRAL.split())
 _NONE: Final[frozenset[str]] = frozenset()
+_MARKED: Final = {stem: frozenset(f"~{group}" for group in found) for stem, found in LIKE.items()}
 
 
 def groups(stemmed: str) -> frozenset[str]:
     """All groups of a stem; names of the two tables do not meet."""
     verbs = {f"to {group}" for group in VERBS.get(stemmed, _NONE)}
     return frozenset(verbs) | LIKE.get(stemmed, _NONE)
+
+
+def like(stemmed: str) -> frozenset[str]:
+    """The groups of another word than a verb, behind "~"."""
+    return _MARKED.get(stemmed, _NONE)
 
 
 def verbs(stemmed: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ it has no use for, speak against it.
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from . import english
 from .filling import Filled, filled
@@ -16,7 +16,9 @@ from .sheet import CHOICE
 from .skill import Skill
 from .tokens import Clause
 
-CONSIDERED: Final = 16
+Json = Any
+
+CONSIDERED: Final = 10
 """Tools weighed in full; the likeliest by their words alone."""
 
 ENOUGH: Final = 2.0
@@ -53,6 +55,10 @@ class Match:
     def is_complete(self) -> bool:
         return not self.filled.missing and not self.filled.problems
 
+    def tells_as_much_as(self, pairs: Mapping[str, Json]) -> bool:
+        """Whether it found all that keys and values, read to the letter, would say."""
+        return not pairs or (self.is_complete and len(self.filled.args[0]) >= len(pairs))
+
 
 class Matching:
     """Finds the tool that a clause means, among many; indexed by what may be said of each."""
@@ -66,11 +72,22 @@ class Matching:
         for at, skill in enumerate(skills):
             for said in _choices_of(skill):
                 self._choices.setdefault(said, set()).add(at)
+        self._names = Names()
+        self._known: dict[tuple[int, int, int, bool], Match | None] = {}
 
     def best(self, clause: Clause, names: Names, *, looking: bool = False) -> Match | None:
         """The tool that is meant, if any; of equals the first; `looking`: of those that look."""
+        if names is not self._names:
+            self._names, self._known = names, {}
+        words = clause.words
+        key = (words[0].start, words[-1].start, len(words), looking)
+        if key not in self._known:
+            self._known[key] = self._weighed(clause, looking=looking)
+        return self._known[key]
+
+    def _weighed(self, clause: Clause, *, looking: bool) -> Match | None:
         likely = (skill for skill in self._likely(clause) if skill.looks or not looking)
-        found = (match_of(clause, skill, names) for skill in likely)
+        found = (match_of(clause, skill, self._names) for skill in likely)
         matches = [match for match in found if match is not None]
         best = max(matches, key=lambda match: match.score, default=None)
         return best if best is not None and best.score >= ENOUGH else None
@@ -130,24 +147,16 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
 
 
 def _choices_of(skill: Skill) -> set[str]:
-    """The folds of what it can be told, and "~" with the stems that hint at one."""
-    found: set[str] = set()
+    """The folds, stems and groups of words that are choices of its parameters."""
+    found = set(skill.by_choice)
     for param in skill.params:
-        found |= {english.fold(str(choice)) for choice in param.choices}
-        found |= {f"~{stem}" for hints in param.hints for stem in hints}
-        found |= {f"~{group}" for hints in param.hints for s in hints for group in like(s)}
-        if param.item is not None:
-            found |= {english.fold(str(choice)) for choice in param.item.choices}
+        found |= set(param.by_fold) if param.kind == "list" else set()
+        found |= set(param.item.by_fold) if param.item is not None else set()
     return found
 
 
 def _said(clause: Clause) -> list[str]:
-    hints = {f"~{hint}" for stem in clause.by_stem for hint in (stem, *like(stem))}
-    return [*clause.spans, *sorted(hints)]
-
-
-def like(stem: str) -> frozenset[str]:
-    return english.LIKE.get(stem, frozenset())
+    return [*clause.spans, *(key for key in clause.hinting if key not in clause.spans)]
 
 
 def _spoken(clause: Clause, skill: Skill) -> dict[int, float]:

@@ -71,8 +71,8 @@ def names_in(context: Iterable[Any], messages: Sequence[Any], skills: Sequence[S
             (words if is_key else things).setdefault(english.fold(text), text)
     for skill in skills:
         for param in skill.params:
-            for choice in param.choices:
-                words.setdefault(english.fold(str(choice)), str(choice))
+            for fold, at in param.by_fold.items():
+                words.setdefault(fold, str(param.choices[at]))
     return Names(things, words, _last_named(messages, skills), shown=bool(things))
 
 

@@ -19,7 +19,7 @@ class Numbers:
 
     def look_beside_keys(self) -> None:
         """Numbers that stand beside a parameter's name."""
-        for param in self._sheet.open_params("integer", "number"):
+        for param in self._open_params():
             for at in self._beside(param):
                 number = self._number(at)
                 if number is not None and self._sheet.is_free((at, at + 1)):
@@ -30,16 +30,19 @@ class Numbers:
     def look_for_loose(self) -> None:
         """Numbers that nothing else is for."""
         has_text = any(param.name not in self._sheet.args for param in self._sheet.skill.texts)
-        for param in self._sheet.open_params("integer", "number"):
-            for at in range(len(self._sheet.clause)):
-                number = self._number(at)
-                if number is None or not self._sheet.is_free((at, at + 1)):
+        for param in self._open_params():
+            for at, number in self._sheet.clause.numbers.items():
+                if not self._sheet.is_free((at, at + 1)):
                     continue
                 if has_text and not self._is_meant(param, at, number):
                     continue
                 self._take_number(param, at, number)
                 self._sheet.evidence += HINT
                 break
+
+    def _open_params(self) -> list[Param]:
+        """Those that a number may be for; none when there is no number."""
+        return self._sheet.open_params("integer", "number") if self._sheet.clause.numbers else []
 
     def _is_meant(self, param: Param, at: int, number: float | int) -> bool:
         """Whether a number is for this parameter, where it may as well be a part of a text."""
@@ -63,7 +66,7 @@ class Numbers:
                 yield from (at + 1, at + 2)
 
     def _number(self, at: int) -> float | int | None:
-        return self._sheet.clause.words[at].number if 0 <= at < len(self._sheet.clause) else None
+        return self._sheet.clause.numbers.get(at)
 
     def _take_number(self, param: Param, at: int, number: float | int) -> None:
         if param.kind == "integer" and number != int(number):

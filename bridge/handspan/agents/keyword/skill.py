@@ -7,9 +7,10 @@ Deliberately knows nothing of messages.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final, Literal
 
 from handspan_protocol.tools import Tool
@@ -23,7 +24,12 @@ TOOLS_MAX: Final = 512
 """Read of all that a run offers."""
 
 PARAMS_MAX: Final = 64
-CHOICES_MAX: Final = 500
+"""Of one tool."""
+
+ALL_PARAMS_MAX: Final = 512
+ALL_CHOICES_MAX: Final = 2_000
+"""Of all tools together, those of the first tools first; what is beyond can be called by name."""
+
 _HOPS: Final = 8
 """References followed, and alternatives entered, before a schema counts as anything."""
 
@@ -40,10 +46,13 @@ _KINDS: Final[dict[str, Kind]] = {
 }
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SAID_CHARS: Final = 200
+"""A longer choice is none that anybody says."""
+
 _LIKE_AN_ID: Final = frozenset(("id", "sku", "code", "key", "ref", "slug"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Param:
     """One thing that a tool can be told."""
 
@@ -61,9 +70,24 @@ class Param:
     item: "Param | None" = None
     """What a list holds."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         return "".join(self.words)
+
+    @cached_property
+    def by_fold(self) -> Mapping[str, int]:
+        """Which choice is spelled so."""
+        return {english.fold(str(self.choices[n])): n for n in reversed(range(len(self.choices)))}
+
+    @cached_property
+    def by_hint(self) -> Mapping[str, list[int]]:
+        """Which choices a stem hints at; or, behind "~", a group of words that mean alike."""
+        found: dict[str, list[int]] = {}
+        for n, hints in enumerate(self.hints):
+            for stem in hints:
+                for key in (stem, *english.like(stem)):
+                    found.setdefault(key, []).append(n)
+        return found
 
     @property
     def said(self) -> str:
@@ -107,6 +131,20 @@ class Skill:
         """What a human may be told of it."""
         spoken = (self.tool.title or "").strip() or " ".join(parts_of(self.name)) or self.name
         return spoken[:1].upper() + spoken[1:80]
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The names of all it can be told, read or not."""
+        return frozenset(name for name in properties_of(self.tool.parameters) if name)
+
+    @cached_property
+    def by_choice(self) -> Mapping[str, list[Param]]:
+        """Which of its parameters a fold, a stem or a group of words is a choice of."""
+        found: dict[str, list[Param]] = {}
+        for param in self.params:
+            for key in param.by_fold.keys() | param.by_hint.keys() if param.kind != "list" else ():
+                found.setdefault(key, []).append(param)
+        return found
 
     @cached_property
     def groups(self) -> Mapping[str, float]:
@@ -158,7 +196,7 @@ class Skill:
         """What it works on: the nouns of its name and title without its verbs."""
         return self.nouns - self.leading - english.EVERY_STEMS
 
-    @property
+    @cached_property
     def texts(self) -> tuple[Param, ...]:
         """What free text it takes, required ones first."""
         free = [param for param in self.params if param.is_free]
@@ -178,12 +216,33 @@ class Skill:
 
 def skills_of(tools: Iterable[Tool]) -> tuple[Skill, ...]:
     """What can be done with these tools; a word that many of them have tells less."""
-    read = [_skill(tool) for tool in list(tools)[:TOOLS_MAX] if tool.name != "*"]
+    room = _Room()
+    read = [_skill(tool, room) for tool in list(tools)[:TOOLS_MAX] if tool.name != "*"]
     having: dict[str, float] = {}
     for skill in read:
         for stem, weight in skill.words.items():
             having[stem] = having.get(stem, 0.0) + weight
     return tuple(replace(skill, words=_rarer(skill.words, having)) for skill in read)
+
+
+class _Room:
+    """What may still be read of all the tools."""
+
+    def __init__(self) -> None:
+        self._params = ALL_PARAMS_MAX
+        self._choices = ALL_CHOICES_MAX
+
+    def for_params(self, wanted: int) -> int:
+        """How many of so many parameters are read."""
+        given = min(wanted, PARAMS_MAX, self._params)
+        self._params -= given
+        return given
+
+    def chosen(self, choices: Iterator[Json]) -> tuple[Json, ...]:
+        """Those of the choices that are read."""
+        given = tuple(islice(choices, self._choices))
+        self._choices -= len(given)
+        return given
 
 
 def parts_of(name: str) -> list[str]:
@@ -196,8 +255,8 @@ def _rarer(words: Mapping[str, float], having: Mapping[str, float]) -> dict[str,
     return {stem: weight / math.sqrt(having[stem] / weight) for stem, weight in words.items()}
 
 
-def _skill(tool: Tool) -> Skill:
-    params = _params(tool.parameters)
+def _skill(tool: Tool, room: _Room) -> Skill:
+    params = _params(tool.parameters, room)
     names, titles = parts_of(tool.name), _telling(tool.title or "")
     words: dict[str, float] = {}
     for weight, found in (
@@ -217,26 +276,30 @@ def _telling(text: str) -> list[str]:
     return [word for word in folded if word not in english.STOP]
 
 
-def _params(schema: Json) -> tuple[Param, ...]:
+def properties_of(schema: Json) -> Mapping[str, Json]:
+    """The schemas of an object's properties, by name."""
     root = schema if isinstance(schema, Mapping) else {}
-    whole = _resolved(root, root)
-    properties = whole.get("properties")
-    if not isinstance(properties, Mapping):
-        return ()
-    required = whole.get("required")
+    properties = _resolved(root, root).get("properties")
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _params(schema: Json, room: _Room) -> tuple[Param, ...]:
+    root = schema if isinstance(schema, Mapping) else {}
+    properties = properties_of(root)
+    required = _resolved(root, root).get("required")
     needed = required if isinstance(required, Sequence) else ()
     return tuple(
-        _param(name, inner, root, required=name in needed)
-        for name, inner in list(properties.items())[:PARAMS_MAX]
+        _param(name, inner, root, room, required=name in needed)
+        for name, inner in list(properties.items())[: room.for_params(len(properties))]
         if isinstance(name, str)
     )
 
 
-def _param(name: str, schema: Json, root: Mapping[str, Json], *, required: bool) -> Param:
+def _param(
+    name: str, schema: Json, root: Mapping[str, Json], room: _Room, *, required: bool
+) -> Param:
     whole = _resolved(schema, root)
-    choices = tuple(_choices(whole, root))[:CHOICES_MAX]
-    items = whole.get("items")
-    kind = _kind(whole, choices)
+    kind, choices = _kind_and_choices(whole, room)
     return Param(
         name=name,
         kind=kind,
@@ -247,15 +310,25 @@ def _param(name: str, schema: Json, root: Mapping[str, Json], *, required: bool)
         low=_bound(whole, "minimum", "exclusiveMinimum"),
         high=_bound(whole, "maximum", "exclusiveMaximum"),
         format=_text(whole.get("format")),
-        item=_item(items, root) if kind == "list" else None,
+        item=_item(whole.get("items"), root, room) if kind == "list" else None,
     )
 
 
-def _item(schema: Json, root: Mapping[str, Json]) -> Param:
-    whole = _resolved(schema, root)
-    choices = tuple(_choices(whole, root))[:CHOICES_MAX]
-    kind = _kind(whole, choices)
+def _item(schema: Json, root: Mapping[str, Json], room: _Room) -> Param:
+    kind, choices = _kind_and_choices(_resolved(schema, root), room)
     return Param(name="", kind=kind if kind != "list" else "other", choices=choices)
+
+
+def _kind_and_choices(schema: Mapping[str, Json], room: _Room) -> tuple[Kind, tuple[Json, ...]]:
+    """What it holds; of choices that cannot be said in words it is "other", or a yes or no."""
+    given = _choices(schema)
+    if given is None:
+        return _kind(schema), ()
+    if given and all(isinstance(value, bool) for value in given):
+        return ("boolean" if len(given) > 1 else "other"), ()
+    choices = room.chosen(value for value in given if _can_be_said(value))
+    kind = _kind(schema)
+    return (kind if choices and kind != "other" else "text" if choices else "other"), choices
 
 
 def _resolved(schema: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -293,17 +366,18 @@ def _is_null(schema: Json) -> bool:
     return isinstance(schema, Mapping) and schema.get("type") == "null"
 
 
-def _choices(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Json]:
+def _choices(schema: Mapping[str, Json]) -> list[Json] | None:
+    """What it may be, if that is told."""
     found = schema.get("enum")
     if isinstance(found, list):
-        return [value for value in found if _can_be_said(value)]
-    if "const" in schema and not isinstance(schema.get("anyOf", schema.get("oneOf")), list):
-        return [schema["const"]] if _can_be_said(schema["const"]) else []
+        return found
     alternatives = schema.get("anyOf", schema.get("oneOf"))
     if not isinstance(alternatives, list):
-        return []
-    consts = [each.get("const") for each in alternatives if isinstance(each, Mapping)]
-    return [value for value in consts if _can_be_said(value)]
+        return [schema["const"]] if "const" in schema else None
+    consts = [
+        each["const"] for each in alternatives if isinstance(each, Mapping) and "const" in each
+    ]
+    return consts or None
 
 
 def _hints(choices: tuple[Json, ...]) -> tuple[frozenset[str], ...]:
@@ -313,17 +387,17 @@ def _hints(choices: tuple[Json, ...]) -> tuple[frozenset[str], ...]:
 
 
 def _can_be_said(value: Json) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
+    if isinstance(value, str):
+        return len(value) <= _SAID_CHARS and any(c.isalnum() for c in value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _kind(schema: Mapping[str, Json], choices: tuple[Json, ...]) -> Kind:
+def _kind(schema: Mapping[str, Json]) -> Kind:
     said = schema.get("type")
     kinds = said if isinstance(said, list) else [said]
     for kind in kinds:
         if isinstance(kind, str) and kind in _KINDS:
             return _KINDS[kind]
-    if choices:
-        return "text"
     return "text" if said is None and "properties" not in schema else "other"
 
 

@@ -21,12 +21,12 @@ class Texts:
         self._sheet = sheet
 
     def look_for_addresses(self) -> None:
-        for param in self._sheet.skill.params:
+        for param in self._sheet.skill.params if self._sheet.clause.emails else ():
             if not param.wants_email or param.name in self._sheet.args:
                 continue
-            for at, word in enumerate(self._sheet.clause.words):
-                if word.is_email and self._sheet.is_free((at, at + 1)):
-                    self._sheet.args[param.name] = word.text
+            for at in self._sheet.clause.emails:
+                if self._sheet.is_free((at, at + 1)):
+                    self._sheet.args[param.name] = self._sheet.clause.words[at].text
                     self._sheet.evidence += KEYED
                     self._sheet.take((self._sheet.key_before(at, param), at + 1))
                     break
@@ -119,15 +119,15 @@ class Texts:
     def _listed(self, param: Param, item: Param) -> Iterator[Json]:
         clause = self._sheet.clause
         if item.choices:
-            for choice in item.choices:
-                for span in clause.spans.get(english.fold(str(choice)), ()):
+            said = {item.by_fold[fold]: fold for fold in item.by_fold.keys() & clause.spans.keys()}
+            for at, fold in sorted(said.items()):
+                for span in clause.spans[fold]:
                     if self._sheet.is_free(span):
                         self._sheet.take(span)
-                        yield choice
+                        yield item.choices[at]
         elif item.kind in ("integer", "number"):
-            for at, word in enumerate(clause.words):
-                number = word.number
-                if number is not None and self._sheet.is_free((at, at + 1)):
+            for at, number in clause.numbers.items():
+                if self._sheet.is_free((at, at + 1)):
                     self._sheet.take((at, at + 1))
                     yield int(number) if item.kind == "integer" else number
         elif item.is_free:

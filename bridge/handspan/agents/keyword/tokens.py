@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from . import english
@@ -62,9 +63,10 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(" ", text)
 
 
-def words_of(text: str) -> list[Word]:
-    """The words and marks of a text, in order."""
-    return [word for found in _TOKEN.finditer(visible(text)) for word in _read(found)]
+def words_of(text: str, most: int | None = None) -> list[Word]:
+    """The words and marks of a text, in order; so many at most."""
+    words = (word for found in _TOKEN.finditer(visible(text)) for word in _read(found))
+    return list(islice(words, most))
 
 
 def _read(found: re.Match[str]) -> Iterator[Word]:
@@ -136,6 +138,26 @@ class Clause:
             if word.stem:
                 found.setdefault(word.stem, []).append(n)
         return found
+
+    @cached_property
+    def hinting(self) -> dict[str, list[int]]:
+        """Where the words of a stem, or of a group of words that mean alike, stand."""
+        found: dict[str, list[int]] = {}
+        for stem, places in self.by_stem.items():
+            for key in (stem, *english.like(stem)):
+                found.setdefault(key, []).extend(places)
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[int, float | int]:
+        """By place: the numbers."""
+        found = ((n, word.number) for n, word in enumerate(self.words))
+        return {n: number for n, number in found if number is not None}
+
+    @cached_property
+    def emails(self) -> list[int]:
+        """Where addresses stand."""
+        return [n for n, word in enumerate(self.words) if word.is_email]
 
     def fold_at(self, at: int) -> str:
         """The fold of a bare word; empty beyond the ends, for marks and for what is quoted."""

@@ -8,6 +8,7 @@ message, tools and history give the same plan.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from . import english
@@ -27,10 +28,10 @@ Judge = Callable[[Skill, Mapping[str, Json]], Sequence[str]]
 LOOKED_AT_CHARS: Final = 4_000
 """Of a message; more is a document, no wish."""
 
-WORDS_MAX: Final = 400
+WORDS_MAX: Final = 120
 """Of those."""
 
-CUTS_MAX: Final = 48
+CUTS_MAX: Final = 16
 """Places where a wish might end that are looked at; what follows belongs to the last."""
 
 WISHES_MAX: Final = 32
@@ -107,7 +108,7 @@ class Understanding:
     """Of one message, with the tools and names of its moment; used once."""
 
     def __init__(self, skills: Sequence[Skill], names: Names, judge: Judge) -> None:
-        self._matching = Matching(skills)
+        self._skills = skills
         self._by_name = {skill.name: skill for skill in skills if skill.tool.available}
         self._names = names
         self._judge = judge
@@ -116,6 +117,10 @@ class Understanding:
         """The mood of the clause before."""
         self._on_condition = False
         """Whether it began with "if"."""
+
+    @cached_property
+    def _matching(self) -> Matching:
+        return Matching(self._skills)
 
     def of(self, message: str) -> Plan:
         text = message[:LOOKED_AT_CHARS]
@@ -168,9 +173,9 @@ class Understanding:
         if skill is None:
             self._plan.wishes.append(Wish(call.name, pairs_in(call.rest)))
             return
-        match = match_of(Clause(call.rest, words_of(call.rest)), skill, self._names)
-        pairs = {key: value for key, value in pairs_in(call.rest).items() if _has(skill, key)}
-        if match is not None and (match.is_complete or not pairs):
+        match = match_of(Clause(call.rest, words_of(call.rest, WORDS_MAX)), skill, self._names)
+        pairs = {key: value for key, value in pairs_in(call.rest).items() if key in skill.keys}
+        if match is not None and match.tells_as_much_as(pairs):
             self._plan_match(match)
         else:
             self._plan_call(call.name, pairs)
@@ -265,7 +270,7 @@ class Understanding:
         """
         here: list[Word] = []
         before: list[Word] = []
-        for joint, part in _parts(words_of(text)[:WORDS_MAX]):
+        for joint, part in _parts(words_of(text, WORDS_MAX)):
             own = part if not here or _ends(joint) else self._of_its_own(text, here, part)
             if own is None:
                 here = [*here, *joint, *part]
@@ -360,7 +365,3 @@ def _cuts(word: Word) -> bool:
 
 def _says_something(clause: Clause) -> bool:
     return any(not word.mark and not word.is_stop for word in clause.words)
-
-
-def _has(skill: Skill, key: str) -> bool:
-    return any(param.name == key for param in skill.params)
