@@ -15,12 +15,13 @@ class FaultProxy:
     """Forwards 127.0.0.1:`port` to a server's port."""
 
     def __init__(self, target: int) -> None:
+        self.target = target
+        """Where new connections are forwarded to."""
         self.port = 0
         self.opened = 0
         """Connections that were forwarded so far."""
         self.delay_s = 0.0
         """What each piece of data waits before it is passed on, either way; order is kept."""
-        self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None] | None] = set()
         self._refusing = False
@@ -68,7 +69,7 @@ class FaultProxy:
         task = asyncio.current_task()
         self._tasks.add(task)
         flowing = self._flowing
-        there, back = await asyncio.open_connection("127.0.0.1", self._target)
+        there, back = await asyncio.open_connection("127.0.0.1", self.target)
         self._writers |= {writer, back}
         try:
             await asyncio.gather(
