@@ -14,6 +14,7 @@ const LOOKS = {
   preparing: { words: "preparing", icon: "waiting" },
   waiting: { words: "waiting", icon: "waiting" },
   asking: { words: "asks you", icon: "asking" },
+  allowed: { words: "allowed, waits for its page", icon: "waiting" },
   running: { words: "running", icon: "running" },
   done: { words: "done", icon: "done" },
   failed: { words: "failed", icon: "failed" },
@@ -24,7 +25,7 @@ const LOOKS = {
 
 /** Whether nothing more will be told of it. */
 export const isSettled = (/** @type {CallState} */ state) =>
-  !["preparing", "waiting", "asking", "running"].includes(state);
+  !["preparing", "waiting", "asking", "allowed", "running"].includes(state);
 
 /** In words, for those who do not see the row. @param {CallEntry} entry */
 export const inWords = ({ name, state, result }) =>

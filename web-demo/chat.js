@@ -1,21 +1,26 @@
 /**
  * Draws the conversation. Each entry keeps its element for as long as it is there, and a text that grows
  * is only added to: streaming disturbs neither the focus nor a selection nor an opened call. The log
- * follows its end while the reader is there, and stays where it is once they have scrolled away.
+ * follows its end while the reader is there, and stays where it is once they have scrolled away. However
+ * much comes, it is drawn once a frame, and measured once: a torrent must not keep a key from getting through.
  *
  * Where a visitor's message waits (for its turn, for the connection) it stands at the end, and says so.
  */
 
 import { inWords, isSettled, makeCallRow } from "./call-row.js";
-import { button, byId, element, write } from "./dom.js";
-import { endNote, entriesOf, placeOfEnd } from "./entries.js";
+import { button, byId, element, perFrame, write } from "./dom.js";
+import { endNote, endsBetween, entriesOf } from "./entries.js";
 
 /** @import { View } from "/client/shell/conversation.js" */
+/** @import { LastRun } from "/client/core/reducer.js" */
 /** @import { CallEntry, Entry, Placed } from "./entries.js" */
 /** @import { Questions } from "./questions.js" */
 
 /** Nearer to the end than this, the reader is at the end. */
 const END_PX = 32;
+
+/** Further down than any end; the browser stops at the end without being asked where it is. */
+const FAR_PX = 1e7;
 
 /**
  * @typedef {{ row: HTMLElement, update: (entry: any) => void, entry?: Entry }} Drawn
@@ -33,41 +38,62 @@ export function makeChat(questions, announce) {
   const newest = byId("newest");
   /** @type {Map<string, Drawn>} */
   const drawn = new Map();
-  /** @type {Placed[]} */
-  const notes = [];
+  /** By key. @type {Map<string, Placed>} */
+  const notes = new Map();
   /** What has been announced, or was there when the page came. @type {Set<string>} */
   const told = new Set();
   /** @type {View | undefined} */
   let view;
   /** Whether what was said before this page came has arrived: it is the first news once the bridge is open. */
   let isCaughtUp = false;
-  let endedRun = "";
   let problems = 0;
+  const drawSoon = perFrame(() => draw());
 
   /** @param {View} next */
   function show(next) {
-    const { lastRun } = next;
-    if (lastRun && lastRun.runId !== endedRun) {
-      endedRun = lastRun.runId;
-      notes.push({ at: placeOfEnd(next, view?.messages.length ?? 0), note: endNote(lastRun) });
-    }
-    const wasOpen = view?.status === "open";
+    const before = view;
     view = next;
-    draw(!isCaughtUp);
-    isCaughtUp ||= wasOpen;
+    for (const { end, after } of endsBetween(before, next)) ended(end, after);
+    if (isCaughtUp) return drawSoon();
+    isCaughtUp = before?.status === "open";
+    if (isCaughtUp) bringUp();
+    draw(true);
   }
+
+  /** What was noted before the conversation came stands behind it, where it is seen. */
+  function bringUp() {
+    for (const { note } of [...notes.values()].filter(({ after }) => after === undefined)) {
+      notes.delete(note.key);
+      notes.set(note.key, { after: newestId(), note });
+    }
+  }
+
+  /**
+   * Notes how a run ended. Where, whoever started it knows best; how, whoever was told.
+   * @param {LastRun} end
+   * @param {string} [after]  the id of the run's last message; none: where it was put before, else here
+   */
+  function ended(end, after) {
+    const note = endNote(end);
+    const before = notes.get(note.key);
+    const isTold = end.result || end.error || !before;
+    notes.set(note.key, { after: after ?? before?.after ?? newestId(), note: isTold ? note : before.note });
+  }
+
+  /** The newest message that will stay: one that has said nothing yet may be gone when it ends. */
+  const newestId = () => view?.messages.findLast(({ content, toolCalls }) => content || toolCalls)?.id;
 
   /** @param {boolean} [silently]  it was there before this page was */
   function draw(silently = false) {
     if (!view) return;
     const follows = isAtEnd();
-    const entries = entriesOf(view, notes);
+    const entries = entriesOf(view, notes.values(), questions.stateOf);
     const keys = new Set(entries.map(({ key }) => key));
     for (const [key, { row }] of drawn) if (!keys.has(key) && drawn.delete(key)) row.remove();
     entries.forEach((entry, at) => place(entry, at, silently));
     byId("working").hidden = !isThinking(view, entries);
     if (follows) toEnd();
-    newest.hidden = isAtEnd();
+    newest.hidden = follows;
   }
 
   /**
@@ -113,17 +139,28 @@ export function makeChat(questions, announce) {
   }
 
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < END_PX;
-  const toEnd = () => void (log.scrollTop = log.scrollHeight);
+  const toEnd = () => void (log.scrollTop = FAR_PX);
 
   log.addEventListener("scroll", () => void (newest.hidden = isAtEnd()), { passive: true });
   newest.addEventListener("click", () => {
     toEnd();
     log.focus();
   });
-  questions.onAsked(() => draw());
+  questions.onChange(drawSoon);
 
   return {
     show,
+
+    /**
+     * How a run of this page ended, for whoever started it: of runs that end in one breath, a view tells
+     * the last one only.
+     * @param {LastRun} end
+     * @param {string} [after]  the id of the run's last message
+     */
+    ended(end, after) {
+      ended(end, after);
+      drawSoon();
+    },
 
     /**
      * Something that went wrong, or is good to know, said where everybody looks.
@@ -131,11 +168,12 @@ export function makeChat(questions, announce) {
      * @param {"end" | "problem"} [tone]
      */
     note(text, tone = "problem") {
-      const last = notes.at(-1)?.note;
-      if (last?.text === text && last.key.startsWith("note")) return;
-      const note = /** @type {const} */ ({ kind: "note", key: `note ${++problems}`, text, tone });
-      notes.push({ at: view?.messages.length ?? 0, note });
-      draw();
+      if (notes.get(`note ${problems}`)?.note.text === text) return;
+      const key = `note ${++problems}`;
+      notes.set(key, { after: newestId(), note: { kind: "note", key, text, tone } });
+      told.add(key);
+      announce(text);
+      drawSoon();
     },
 
     /**

@@ -1,6 +1,7 @@
 /**
  * What a visitor can press: the message box with Send and Stop, the suggestions, the buttons that call a
- * tool without a model, the box for a new card. Owns what each of them asks of the bridge.
+ * tool without a model, the box for a new card. Owns what each of them asks of the bridge; what becomes
+ * of a message is `saying.js`'s.
  *
  * A message or a button while a run is going on waits for its turn. Stop ends what is going on; what
  * waits can be taken back by itself. Stop is always there and keeps the focus: it is never `disabled`,
@@ -8,6 +9,7 @@
  */
 
 import { button, byId, icon } from "./dom.js";
+import { makeSaying, why } from "./saying.js";
 
 /** @import { Bridge } from "/client/handspan.js" */
 /** @import { View } from "/client/shell/conversation.js" */
@@ -50,62 +52,41 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
   const message = byId("message");
   const stop = byId("stop");
   const suggestions = byId("suggestions");
+  const saying = makeSaying(bridge, chat);
   let offered = "";
-  /** Messages that are not part of the conversation yet. */
-  let waiting = 0;
   /** @type {View | undefined} */
   let view;
 
-  /** @param {string} text */
-  async function say(text) {
-    const run = bridge.run(text, { ifBusy: "queue" });
-    const giveBack = () => {
-      if (!message.value) message.value = text;
-    };
-    const arrived = chat.wait(text, () => {
-      run.abort();
-      arrived();
-      giveBack();
-      message.focus();
-    });
-    let waits = true;
-    const settle = () => {
-      if (waits) [waits, waiting] = [false, waiting - 1];
-      arrived();
-      showStop();
-    };
-    waiting++;
-    showStop();
-    try {
-      for await (const _ of run) settle();
-      if ((await run.finished).reason === "lost") chat.note("the server no longer knows this run");
-    } catch (error) {
-      if (waits) {
-        refused(error);
-        giveBack();
-      }
-    } finally {
-      settle();
-    }
-  }
-
-  /** @param {any} error  a command that the server did not take */
-  const refused = ({ code, message: why }) => chat.note(`not carried out: ${why || code}`);
-
   /**
-   * Calls a tool as a model would, but without one. With `followUp` the agent gets the result and answers.
+   * Calls a tool as a model would, but without one. With `followUp` the agent gets the result and answers;
+   * else, or when the call was stopped, that was all of the run.
    * @param {string} name
    * @param {object} args
    * @param {boolean} [followUp]
    */
-  const call = (name, args, followUp = false) =>
-    void bridge.runTool(name, args, { followUp, ifBusy: "queue" }).catch(refused);
-
-  function halt() {
-    if (stop.getAttribute("aria-disabled") !== "true") bridge.abort();
+  async function call(name, args, followUp = false) {
+    try {
+      const { runId, callId, outcome } = await bridge.runTool(name, args, { followUp, ifBusy: "queue" });
+      const reason = outcome === "aborted" ? "aborted" : followUp ? "" : "no_follow_up";
+      const own = bridge.messages.findLast(({ toolCalls }) => toolCalls?.some(({ id }) => id === callId));
+      if (reason) chat.ended({ runId, result: { reason, depth: 0 } }, own?.id);
+    } catch (error) {
+      chat.note(`not carried out: ${why(error)}`);
+    }
   }
 
-  const showStop = () => stop.setAttribute("aria-disabled", String(!view?.run && !waiting));
+  /** Whoever stops a run knows how it ended, also when it was another tab's. */
+  async function halt() {
+    if (stop.getAttribute("aria-disabled") === "true") return;
+    const runId = view?.run?.runId;
+    const isStopped = await bridge.abort();
+    if (runId && isStopped) chat.ended({ runId, result: { reason: "aborted", depth: 0 } });
+  }
+
+  function showStop() {
+    const now = String(!view?.run && !saying.isWaiting);
+    if (stop.getAttribute("aria-disabled") !== now) stop.setAttribute("aria-disabled", now);
+  }
 
   /** @param {readonly any[]} texts */
   function offer(texts) {
@@ -115,7 +96,7 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     const chip = (/** @type {string} */ text) =>
       button(text, () => {
         message.focus();
-        say(text);
+        saying.say(text);
       });
     suggestions.replaceChildren(...texts.map((text) => chip(String(text))));
   }
@@ -125,7 +106,7 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     const text = message.value.trim();
     if (!text) return;
     message.value = "";
-    say(text);
+    saying.say(text);
   });
   message.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -136,6 +117,8 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
   byId("talk").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") halt();
   });
+
+  saying.onChange(showStop);
 
   byId("new-card-add").append(icon("add"));
   byId("new-card-form").addEventListener("submit", (/** @type {Event} */ event) => {
@@ -164,8 +147,9 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     show(next) {
       view = next;
       showStop();
-      offer(next.messages.length || waiting ? next.suggestions : starters(otherTheme()));
-      byId("welcome").hidden = next.messages.length > 0 || waiting > 0;
+      const isBegun = next.messages.length > 0 || saying.isWaiting;
+      offer(isBegun ? next.suggestions : starters(otherTheme()));
+      byId("welcome").hidden = isBegun;
     },
   };
 }

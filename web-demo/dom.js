@@ -89,5 +89,30 @@ export function write(home, text) {
   else home.textContent = text;
 }
 
+/** A tab that is not looked at draws no frames; what is to be done with one is done by then anyway. */
+const FRAME_MS = 250;
+
+/**
+ * Does something with the next frame that the browser draws: once, however often it is asked for until then.
+ * @param {() => void} work
+ * @returns {() => void} asks for it
+ */
+export function perFrame(work) {
+  let frame = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const go = () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    frame = 0;
+    work();
+  };
+  return () => {
+    if (frame) return;
+    frame = requestAnimationFrame(go);
+    timer = setTimeout(go, FRAME_MS);
+  };
+}
+
 /** Whether this visitor wants things to stay still. */
 export const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

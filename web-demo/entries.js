@@ -11,7 +11,7 @@
 /** @import { Call, LastRun } from "/client/core/reducer.js" */
 
 /**
- * @typedef {"preparing" | "waiting" | "asking" | "running"
+ * @typedef {"preparing" | "waiting" | "asking" | "allowed" | "running"
  *   | "done" | "failed" | "declined" | "stopped" | "unclear"} CallState
  *
  * @typedef {object} TextEntry  what somebody said
@@ -36,7 +36,7 @@
  * @property {string} text
  * @property {"end" | "problem"} tone
  *
- * @typedef {{ at: number, note: NoteEntry }} Placed  stands before the message with that index
+ * @typedef {{ after?: string, note: NoteEntry }} Placed  stands behind the message with that id; none: first
  * @typedef {TextEntry | CallEntry | NoteEntry} Entry
  */
 
@@ -66,26 +66,37 @@ const ENDS = {
 
 /**
  * @param {View} view
- * @param {readonly Placed[]} notes  in order
+ * @param {Iterable<Placed>} notes  those in the same place in order
+ * @param {(callId: string) => CallState} leaveOf  how it stands with a call that needs leave
  * @returns {Entry[]}
  */
-export function entriesOf({ messages, calls, open }, notes) {
+export function entriesOf({ messages, calls, open }, notes, leaveOf) {
   const told = new Map(calls.map((call) => [call.callId, call]));
   const results = new Map(messages.filter((it) => it.role === "tool").map((it) => [it.toolCallId, it]));
-  const from = (/** @type {number} */ at, to = Infinity) =>
-    notes.filter((placed) => placed.at >= at && placed.at < to).map(({ note }) => note);
+  const there = new Set(messages.map(({ id }) => id));
+  const placed = Map.groupBy(notes, ({ after = "" }) => (there.has(after) ? after : ""));
+  const behind = (/** @type {string} */ id) => (placed.get(id) ?? []).map(({ note }) => note);
+  const stateOf = (/** @type {Call} */ { callId, state }) =>
+    state === "waiting_approval" ? leaveOf(callId) : STATES[state];
 
-  /** @param {Message} message @returns {Entry[]} */
-  const shown = (message) => [
-    ...said(message, open),
-    ...(message.toolCalls ?? []).map((call) =>
-      called(call, told.get(call.id), results.get(call.id), open.includes(call.id))),
-  ];
+  /** @param {ToolCall} call @returns {CallEntry} */
+  function shown(call) {
+    const now = told.get(call.id);
+    const state = open.includes(call.id) ? "preparing" : now ? stateOf(now) : "waiting";
+    return called(call, state, now, results.get(call.id));
+  }
   return [
-    ...messages.flatMap((message, at) => [...from(at, at + 1), ...shown(message)]),
-    ...from(messages.length),
+    ...behind("").filter(({ key }) => !isEnd(key)),
+    ...messages.flatMap((message) => [
+      ...said(message, open),
+      ...(message.toolCalls ?? []).map(shown),
+      ...behind(message.id),
+    ]),
   ];
 }
+
+/** Whether it tells how a run ended; nothing is left of that when the run's messages are gone. */
+const isEnd = (/** @type {string} */ key) => key.startsWith("end ");
 
 /**
  * @param {Message} message
@@ -100,21 +111,21 @@ function said({ id, role, content }, open) {
 
 /**
  * @param {ToolCall} call
+ * @param {CallState} underWay  how far it is, if nothing has come of it yet
  * @param {Call | undefined} told
  * @param {Message | undefined} result
- * @param {boolean} streaming  its arguments are still coming
  * @returns {CallEntry}
  */
-function called({ id, function: { name, arguments: args } }, told, result, streaming) {
+function called({ id, function: { name, arguments: args } }, underWay, told, result) {
   const outcome = result?.metadata?.handspan?.outcome ?? told?.outcome;
-  const state = OUTCOMES[outcome] ?? (streaming ? "preparing" : told ? STATES[told.state] : "waiting");
+  const state = OUTCOMES[outcome] ?? underWay;
   const text = result && textOf(result.content);
   return { kind: "call", key: `call ${id}`, callId: id, name, args, state, told, result: text };
 }
 
 /**
  * How a run ended, as a quiet line.
- * @param {LastRun} lastRun
+ * @param {LastRun} end  without result and error: nobody has told how
  * @returns {NoteEntry}
  */
 export function endNote({ runId, result, error }) {
@@ -124,17 +135,35 @@ export function endNote({ runId, result, error }) {
 }
 
 /**
- * Where the end of the last run belongs. When the next one has begun in the same breath, its first
- * message stands behind it: that is among those which were not there a moment ago.
+ * The ends that a view tells, each with the message behind which it belongs. A view knows the last run
+ * only: of one that went on a moment ago and was followed by others since, it tells that it ended, not how.
+ * @param {View | undefined} before  a moment ago
+ * @param {View} view
+ * @returns {{ end: LastRun, after?: string }[]}
+ */
+export function endsBetween(before, view) {
+  const { messages, run, lastRun } = view;
+  const known = before?.messages.length ?? 0;
+  const past = before?.run?.runId;
+  const isUnseen = past && past !== run?.runId && past !== lastRun?.runId && messages.length >= known;
+  const isNew = lastRun && lastRun.runId !== before?.lastRun?.runId;
+  const ahead = (/** @type {number} */ at) => (at < 0 ? messages.at(-1) : messages[at - 1])?.id;
+  const next = messages.findIndex(({ role }, at) => at >= known && role === "user");
+  return [
+    ...(isUnseen ? [{ end: { runId: past }, after: ahead(next) }] : []),
+    ...(isNew ? [{ end: lastRun, after: ahead(run ? beginOf(view, known) : -1) }] : []),
+  ];
+}
+
+/**
+ * Where the run that is going on begins, if it does among the messages that are new; else -1.
  * @param {View} view
  * @param {number} known  how many messages there were a moment ago
  */
-export function placeOfEnd({ messages, run, calls }, known) {
-  if (!run) return messages.length;
-  const begins = (/** @type {Message} */ { role, toolCalls }) =>
-    role === "user" || toolCalls?.some(({ id }) => id === calls[0]?.callId);
-  const at = messages.findIndex((message, at) => at >= known && begins(message));
-  return at < 0 ? messages.length : at;
+function beginOf({ messages, calls }, known) {
+  const asked = messages.findLastIndex(({ role }, at) => at >= known && role === "user");
+  const isFirst = (/** @type {Message} */ { toolCalls }) => toolCalls?.some(({ id }) => id === calls[0]?.callId);
+  return asked < 0 ? messages.findIndex((message, at) => at >= known && isFirst(message)) : asked;
 }
 
 /**

@@ -1,9 +1,10 @@
 /**
  * Puts the page together: a board, and an agent that has hands on it. The library is one import; what a
- * page does with it stands in three places:
+ * page does with it stands in four places:
  *
  *     tools.js      bridge.tool(...), bridge.context(...)      what the agent can do, and what it knows
- *     controls.js   bridge.run(...), runTool(...), abort()     what the visitor asks for
+ *     controls.js   bridge.runTool(...), abort()               what the visitor presses
+ *     saying.js     bridge.run(...)                            what the visitor says
  *     chat.js       bridge.subscribe(...)                      what is seen of it
  *
  * A reload begins the board anew, while the conversation, which the server keeps, goes on. The agent is
@@ -11,6 +12,7 @@
  */
 
 import { connect } from "/client/handspan.js";
+import { readAddress } from "./address.js";
 import { makeAnnouncer } from "./announcer.js";
 import { makeBoard } from "./board.js";
 import { makeBooking } from "./booking.js";
@@ -18,16 +20,13 @@ import { makeChat } from "./chat.js";
 import { showColumns } from "./columns.js";
 import { makeControls } from "./controls.js";
 import { makeCorner } from "./corner.js";
-import { byId } from "./dom.js";
+import { byId, write } from "./dom.js";
 import { makeQuestions } from "./questions.js";
 import { makeTheme } from "./theme.js";
 import { registerTools } from "./tools.js";
 
-const search = new URLSearchParams(location.search);
-const bridge = connect({
-  threadId: search.get("thread") ?? undefined,
-  url: search.get("url") ?? undefined,
-});
+const { threadId, url, problems } = readAddress(location);
+const bridge = connect({ threadId, url });
 
 const announce = makeAnnouncer();
 const theme = makeTheme();
@@ -44,6 +43,7 @@ registerTools(bridge, { board, columns, theme, booking: makeBooking(), corner: m
 const chat = makeChat(makeQuestions(bridge, announce), announce);
 const controls = makeControls(bridge, { board, theme, chat, announce });
 
+problems.forEach((problem) => chat.note(problem));
 bridge.onError(({ code, message }) => chat.note(`${message || "something went wrong"} (${code})`));
 
 const WORDS = {
@@ -57,7 +57,7 @@ bridge.subscribe((view) => {
   const { status, lastRun } = view;
   document.body.dataset.status = status;
   document.body.dataset.lastRun = lastRun?.result?.reason ?? lastRun?.error?.code ?? "";
-  byId("status-words").textContent = WORDS[status];
+  write(byId("status-words"), WORDS[status]);
   chat.show(view);
   controls.show(view);
 });

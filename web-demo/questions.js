@@ -10,6 +10,7 @@ import { titleOf } from "./tools.js";
 
 /** @import { Bridge } from "/client/handspan.js" */
 /** @import { ApprovalRequest } from "/client/shell/approvals.js" */
+/** @import { CallState } from "./entries.js" */
 
 /** @typedef {ReturnType<typeof makeQuestions>} Questions */
 
@@ -21,13 +22,16 @@ export function makeQuestions(bridge, announce) {
   const message = byId("message");
   /** By call. @type {Map<string, { group: HTMLElement, answer: (approved?: boolean) => void }>} */
   const open = new Map();
-  /** Told when there is a new one. */
-  let asked = () => {};
+  /** Calls that this visitor did not allow. @type {Set<string>} */
+  const declined = new Set();
+  /** Told when one has come or was answered here. */
+  let changed = () => {};
 
   bridge.onApproval(async (request) => {
     close(request.callId);
+    declined.delete(request.callId);
     const answered = new Promise((answer) => open.set(request.callId, { group: drawn(request), answer }));
-    asked();
+    changed();
     const approved = await answered;
     return typeof approved === "boolean" ? { approved } : undefined;
   });
@@ -35,7 +39,11 @@ export function makeQuestions(bridge, announce) {
   /** @param {ApprovalRequest} request */
   function drawn({ callId, name }) {
     const title = titleOf(name);
-    const answer = (/** @type {boolean} */ approved) => () => close(callId, approved);
+    const answer = (/** @type {boolean} */ approved) => () => {
+      if (!approved) declined.add(callId);
+      close(callId, approved);
+      changed();
+    };
     return element(
       "div",
       { class: "question", role: "group", "aria-label": `${title}?`, tabindex: -1 },
@@ -62,10 +70,18 @@ export function makeQuestions(bridge, announce) {
   return {
     close,
 
-    /** @param {() => void} listener  told when there is a new one to place */
-    onAsked(listener) {
-      asked = listener;
+    /** @param {() => void} listener  told when one has come, or was answered here */
+    onChange(listener) {
+      changed = listener;
     },
+
+    /**
+     * How it stands with a call that needs leave, as far as this page can tell: every page is asked what is
+     * open, so where no question is, somebody has allowed it.
+     * @param {string} callId
+     * @returns {CallState}
+     */
+    stateOf: (callId) => (open.has(callId) ? "asking" : declined.has(callId) ? "waiting" : "allowed"),
 
     /**
      * Puts the question about this call into its row, if there is one and it is not there yet.

@@ -105,6 +105,16 @@ def test_the_page_is_never_wider_than_the_screen(serve: Stand, width: int) -> No
     assert here.page.evaluate(wide) <= width
 
 
+def test_a_long_name_of_a_tool_breaks_instead_of_making_the_log_wide(serve: Stand) -> None:
+    here = serve(ScriptedAgent([[call("x" * 60, {"y" * 60: "z" * 200})], "ok"])).visit(
+        viewport={"width": 320, "height": 640}
+    )
+    here.ask("go")
+    here.call("xxx").get_by_text("xxx").first.click()
+    wide = here.log.evaluate("(log) => [log.scrollWidth, log.clientWidth]")
+    assert wide[0] == wide[1]
+
+
 def test_what_is_to_be_touched_is_large_enough_for_a_finger(serve: Stand) -> None:
     here = serve(ScriptedAgent(full_script())).visit(**PHONE)
     here.say("go")

@@ -1,6 +1,7 @@
 """The demo's conversation: what is shown of what an agent says and does, and how it is drawn."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -199,6 +200,84 @@ def test_a_message_that_waits_for_the_connection_is_taken_back(serve: Stand) -> 
     stand.call(stand.proxy.refuse, False)
     expect(here.status).to_have_text("connected")
     expect(here.button("Stop")).to_be_disabled()
+
+
+def test_p10_a_call_that_is_allowed_after_a_reload_says_that_it_waits_for_its_page(
+    serve: Stand,
+) -> None:
+    """Nothing is left to press: the call is the page's that asked for it, and may come back."""
+    stand = serve(ScriptedAgent([[call("clear_board")], "never"]))
+    here = stand.visit()
+    here.say("go")
+    here.button("Allow").wait_for()
+    here.page.reload()
+    row = here.call("Clear the board")
+    expect(row.locator(".state")).to_have_text("asks you")
+    here.button("Allow").click()
+    expect(row.locator(".state")).to_have_text("allowed, waits for its page")
+    expect(here.button("Allow")).to_have_count(0)
+    here.page.reload()
+    expect(row.locator(".state")).to_have_text("allowed, waits for its page")
+
+
+FLOOD = [f"w{n} " for n in range(4000)]
+COUNT = """() => {
+  const [began, counts] = [performance.now(), { draws: 0, frames: 0 }];
+  const looks = { subtree: true, childList: true, characterData: true };
+  new MutationObserver(() => counts.draws++).observe(document.getElementById("entries"), looks);
+  const frame = () => { counts.frames++; requestAnimationFrame(frame); };
+  frame();
+  window.counts = () => ({ ...counts, ms: performance.now() - began });
+}"""
+
+
+def test_however_much_comes_it_is_drawn_once_a_frame(serve: Stand) -> None:
+    here = serve(ScriptedAgent([FLOOD])).visit()
+    here.page.evaluate(COUNT)
+    here.ask("go")
+    counts = here.page.evaluate("() => counts()")
+    clock = counts["ms"] / 250
+    """What the clock may draw where frames are late."""
+    assert 0 < counts["draws"] <= counts["frames"] + clock + 1
+    assert here.log.locator(".assistant").text_content() == "".join(FLOOD)
+
+
+def test_a_tab_that_draws_no_frames_shows_the_conversation_all_the_same(serve: Stand) -> None:
+    stand = serve(ScriptedAgent([[call("add_card", {"title": "milk"})], "It is there."]))
+    here = stand.visit()
+    here.page.add_init_script("window.requestAnimationFrame = () => 1;")
+    stand.enter(here)
+    here.say("go")
+    here.page.wait_for_function(
+        "() => document.getElementById('entries').textContent.endsWith('completed')", polling=50
+    )
+    here.await_end()
+    expect(here.log.get_by_text("It is there.")).to_be_visible()
+
+
+OTHERWISE = {
+    "?url=http://[bad": "the address of this page has ?url=http://[bad, which is no server's",
+    "?url=javascript:1": "the address of this page has ?url=javascript:1, which is no server's",
+    "?thread=": "the address of this page has an empty ?thread=, which names no conversation",
+    "?thread=a/b": "the address of this page has ?thread=a/b, which names no conversation",
+}
+
+
+@pytest.mark.parametrize("asked", OTHERWISE)
+def test_p14_an_address_that_asks_for_nonsense_is_told_and_the_page_works(
+    serve: Stand, asked: str
+) -> None:
+    stand = serve(ScriptedAgent(["Here I am."]))
+    here = stand.visit()
+    here.ask("before")
+    here.page.goto(f"{stand.address}/{asked}")
+    expect(here.status).to_have_text("connected")
+    note = here.log.get_by_text(OTHERWISE[asked])
+    expect(note).to_be_in_viewport()
+    expect(here.announcer).to_contain_text(OTHERWISE[asked])
+    here.say("go")
+    said = ["Here I am.", "completed"]
+    here.see_log("before", *said, re.compile("the address of"), "go", *said)
 
 
 def test_p10_a_question_is_gone_when_the_run_is_stopped(serve: Stand) -> None:

@@ -6,12 +6,13 @@ What has an accessible role and name is found by it, as somebody with a screen r
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from re import Pattern
 from typing import Any
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
-from tests.browser.stage import Stage
+from tests.browser.stage import Stage, free_port
 
-from handspan import Policy
+from handspan import Bridge, Policy
 
 WEB_DEMO = Path(__file__).parents[2] / "web-demo"
 
@@ -82,6 +83,10 @@ class Visit:
         for column, titles in board.items():
             expect(self.column(column).get_by_role("listitem")).to_have_text(titles)
 
+    def see_log(self, *texts: str | Pattern[str]) -> None:
+        """Wait until the conversation is just this: what was said, and how runs ended."""
+        expect(self.log.locator("#entries > *")).to_have_text(texts)
+
     def see_theme(self, theme: str) -> None:
         expect(self.page.locator("html")).to_have_attribute("data-theme", theme)
 
@@ -110,6 +115,15 @@ class Demo(Stage):
         visit.page.goto(f"{self.address}/?{url}{thread and f'thread={thread}'}")
         expect(visit.status).to_have_text("connected")
         return visit
+
+    def replace(self, agent: Any) -> None:
+        """Put another server behind the proxy, which knows nothing of what this one knew."""
+        successor = Bridge()
+        successor.add_agent("default", agent)
+        successor.allow_origins((f"http://127.0.0.1:{self.address.port}",))
+        running = self._stack.enter_async_context(successor.running(port=free_port()))
+        self.proxy.target = self.do(running).port
+        self.call(self.proxy.cut)
 
 
 @contextmanager
