@@ -48,10 +48,10 @@ class Log:
 
     def read(self, offset: int, limit_bytes: int) -> list[bytes] | None:
         """Events from `offset` on: as many as fit into the limit, or one; None: out of reach."""
+        if self.base <= offset == self.head - 1:  # as it is while a model speaks
+            return [self._events[-1]]
         if not self.reaches(offset):
             return None
-        if offset + 1 == self.head:  # as it is while a model speaks
-            return [self._events[-1]]
         taken: list[bytes] = []
         room = limit_bytes
         for index in range(self._start + offset - self.base, len(self._events)):

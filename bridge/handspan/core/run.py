@@ -101,11 +101,6 @@ class Run:
         return self.request.follow_up if isinstance(self.request, InvokeRequested) else False
 
     @property
-    def settled(self) -> bool:
-        """Whether the step has ended and none of its calls is open."""
-        return self.step.ended and not self.step.open_calls
-
-    @property
     def status(self) -> Status:
         return "waiting" if self.step.ended else "running"
 

@@ -248,7 +248,7 @@ class Runs:
             run = self.run
             if self.desk.open_calls:
                 self.desk.pump(run)
-            if not run.settled or run.judging:
+            if not run.step.ended or run.step.open_calls or run.judging:
                 return
             run.count_round()
             self._follow_up(run, None)

@@ -118,7 +118,7 @@ class Driver:
         if thread is None:
             self._nobody_home(message)
             return
-        log = thread.log
+        log = thread.space.log
         before = log.head
         effects = thread.handle(message, self.clock.now())
         if log.head != before:
@@ -207,7 +207,7 @@ class Driver:
         for session_id in tuple(thread.space.readers):
             socket = self.outlets.of(self.hub.sessions.get(session_id))
             if socket is not None:
-                socket.writer.wake_now()
+                socket.writer.flush()
 
     def _tell_observers(self, thread: Thread, before: int) -> None:
         for event in thread.read(before, 1 << 62) or ():

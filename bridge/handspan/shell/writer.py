@@ -185,11 +185,6 @@ class Writer:
         self._awake = True
         self._soon(self.flush)
 
-    def wake_now(self) -> None:
-        """As `wake`, for a caller who is at the end of the tick himself."""
-        if not self._awake and not self._over and self._waiting is None:
-            self.flush()
-
     def flush(self) -> None:
         """Write what is ready, until there is no more or the transport is full; never raises."""
         self._awake = False
@@ -208,6 +203,8 @@ class Writer:
                 self._transmit(queued.frame)
             elif (cursor := self._next_cursor()) is not None:
                 self._transmit(self._next_frame(cursor))
+                if not self._aside and len(self._cursors) == 1 and cursor.offset == cursor.log.head:
+                    return  # as it is while a model speaks: there is nothing else to look for
             else:
                 return
 
