@@ -12,7 +12,8 @@ from tests.agents.keyword_tools import BOARD, CARDS, TEXT, heard, takes, tool
 from handspan import CallResult
 from handspan.agents.keyword import matching, understanding
 from handspan.agents.keyword.memory import Names
-from handspan.agents.keyword.skill import ALL_CHOICES_MAX, ALL_PARAMS_MAX, Skill, skills_of
+from handspan.agents.keyword.params import ALL_CHOICES_MAX, ALL_PARAMS_MAX
+from handspan.agents.keyword.skill import Skill, skills_of
 from handspan.agents.keyword.tokens import Clause
 from handspan.schema import CompiledSchema, SchemaRoom
 from handspan_protocol.errors import UsageError

@@ -1,7 +1,7 @@
 """The demo's agent: from the words of a message to whatever tools a page has; needs no key.
 
     english                                 the tables: words that mean alike, stop words, numbers
-    tokens -> skill -> memory               a message as words; a tool, read; what has a name
+    tokens, params -> skill -> memory       a message as words; a tool, read; what has a name
     sheet <- choices, numbers, switches,    what a clause tells one tool
              texts (leftover)
     filling -> matching                     its arguments; which tool is meant

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from . import english
+from .params import Param
 from .sheet import CHOICE, HINT, MENTION, Sheet, Span
-from .skill import Param
 
 Json = Any
+
+
+_TOLD_AWAY: Final = frozenset(("not", "dont", "without", "out", "less"))
 
 
 class Choices:
@@ -26,9 +29,27 @@ class Choices:
         for param in self._sheet.skill.params:
             if param.name in said:
                 self._choice(param)
+            if self._is_toggled(param):
+                self._toggle(param)
+
+    def _is_toggled(self, param: Param) -> bool:
+        """Whether the other of two is meant: "toggle dark mode", "switch the theme"."""
+        clause = self._sheet.clause
+        verb = "" if clause.head is None else clause.fold_at(clause.head)
+        if len(param.choices) != 2 or verb not in english.TOGGLING:
+            return False
+        return verb != "switch" or (param.name not in self._sheet.args and param.required)
+
+    def _toggle(self, param: Param) -> None:
+        """The choice that is not what the page, or the last call, says; none if neither does."""
+        self._sheet.args.pop(param.name, None)
+        now = param.by_fold.get(english.fold(str(self._sheet.names.states.get(param.key, ""))))
+        if now is not None:
+            self._sheet.args[param.name] = param.choices[1 - now]
 
     def _choice(self, param: Param) -> None:
         found = [each for each in self._chosen(param) if self._sheet.is_free(each[0])]
+        found = [each for each in found if not self._is_left(each[0], param)]
         found = [each for each in found if not self._inside(each[0], [other[0] for other in found])]
         if not found:
             return
@@ -46,7 +67,7 @@ class Choices:
         clause = self._sheet.clause
         first, end = self._with_glue(span, param)
         near = {clause.fold_at(n) for n in (first - 2, first - 1, first, end)}
-        if len(param.choices) == 2 and near & (english.NO | {"not", "dont", "without", "out"}):
+        if len(param.choices) == 2 and near & (english.NO | _TOLD_AWAY):
             return next(each for each in param.choices if each != choice)
         return choice
 
@@ -75,6 +96,14 @@ class Choices:
         elif preposition is not None and comes_from:
             fits = 0
         return int(sure), fits, -span[0] if comes_from else span[0]
+
+    def _is_left(self, span: Span, param: Param) -> bool:
+        """Whether it is where something is moved from, and the tool asks where to."""
+        if not self._sheet.skill.verbs & {"move", "add"} or {"from", "source"} & set(param.words):
+            return False
+        at = self._before(span[0], param)
+        said = self._sheet.clause.fold_at(at)
+        return said == "from" or (said == "of" and self._sheet.clause.fold_at(at - 1) == "out")
 
     def _preposition(self, span: Span, param: Param) -> str | None:
         at = self._before(span[0], param)

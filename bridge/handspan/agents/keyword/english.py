@@ -11,7 +11,7 @@ from typing import Final
 _VERBS: Final = {
     "add": "add create put new make insert append place jot remember remind include",
     "remove": "remove delete drop erase discard trash bin rid throw scratch unpin cross",
-    "move": "move shift drag transfer push put relocate bring mark set",
+    "move": "move shift drag transfer push put relocate bring take mark set",
     "list": "list show display view see enumerate tell count many which what whats",
     "read": "read show view see describe summarize summarise fetch look tell what whats",
     "set": "set make turn switch change toggle put adjust update choose pick select go give use",
@@ -23,7 +23,7 @@ _VERBS: Final = {
     "run": "run start do execute launch begin trigger perform try use call invoke kick",
     "search": "search find look seek browse show get",
     "get": "get fetch load give show",
-    "open": "open go navigate visit",
+    "open": "open go navigate visit take",
     "close": "close hide dismiss",
     "stop": "stop halt pause cancel quit",
     "send": "send submit mail post share",
@@ -116,6 +116,7 @@ POLITE: Final = frozenset(
     ]
 )
 PRONOUNS: Final = frozenset(["it", "that", "this", "them", "they", "these", "those"])
+IT: Final = frozenset(["it", "them", "they"])
 MANY: Final = frozenset(["them", "they", "these", "those"])
 MARKERS: Final = frozenset(
     ["called", "named", "titled", "entitled", "labelled", "labeled", "saying"]
@@ -169,6 +170,7 @@ NO: Final = frozenset(
 )
 EVERY: Final = frozenset(["every", "all", "everything", "each", "whole", "entire"])
 EXCEPT: Final = frozenset(["except", "but", "besides", "excluding", "apart"])
+TOGGLING: Final = frozenset(["toggle", "switch", "flip", "invert"])
 AT_MOST: Final = frozenset(
     ["under", "below", "most", "max", "maximum", "cheaper", "less", "than", "up"]
 )
@@ -183,7 +185,9 @@ AROUND: Final = frozenset(
 
 PARTICLES: Final = frozenset(["up", "in", "out", "on", "off", "down", "away", "back", "over"])
 LEADING: Final = (
-    ARTICLES | PREPOSITIONS | {"me", "us", "please", "just", "also", "of", "like", "near"}
+    ARTICLES
+    | PREPOSITIONS
+    | {"following", "me", "us", "please", "just", "also", "of", "like", "near"}
 )
 """What may stand before the text that is meant."""
 
@@ -215,6 +219,15 @@ NUMBERS: Final = {
     **{"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80},
     **{"ninety": 90, "hundred": 100, "couple": 2, "dozen": 12},
 }
+
+UNITS: Final = {
+    **dict.fromkeys(["ms", "millis", "millisecond", "milliseconds"], 0.001),
+    **dict.fromkeys(["s", "sec", "secs", "second", "seconds"], 1),
+    **dict.fromkeys(["min", "mins", "minute", "minutes"], 60),
+    **dict.fromkeys(["h", "hr", "hrs", "hour", "hours"], 3_600),
+    **dict.fromkeys(["day", "days"], 86_400),
+}
+"""Of time: how many seconds."""
 
 _ENDINGS: Final = ("iness", "ings", "ness", "ing", "ers", "ies", "ied", "er", "ed", "es", "ly")
 _SHORT_ENDINGS: Final = ("s", "e", "y")

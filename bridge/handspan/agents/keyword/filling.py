@@ -11,8 +11,9 @@ from typing import Any
 from .choices import Choices
 from .memory import Names
 from .numbers import Numbers
+from .params import Param
 from .sheet import Sheet
-from .skill import Param, Skill
+from .skill import Skill
 from .switches import Switches
 from .texts import Texts
 from .tokens import Clause
@@ -34,6 +35,10 @@ class Filled:
     taken: frozenset[int]
     """The words that became values."""
     has_choice: bool
+    of_many: bool
+    """Whether it was said of all, where one has to be named."""
+    is_nonsense: bool
+    """Whether the text that is left over cannot be one: "put it back"."""
 
 
 def filled(skill: Skill, clause: Clause, names: Names) -> Filled:
@@ -55,6 +60,8 @@ def filled(skill: Skill, clause: Clause, names: Names) -> Filled:
         sheet.evidence,
         frozenset(sheet.taken),
         sheet.has_choice,
+        sheet.of_many,
+        sheet.is_nonsense,
     )
 
 

@@ -19,6 +19,7 @@ ITEM_WORDS: Final = 4
 
 _ENDING_MARKS: Final = frozenset(",;:!?.\n=-")
 _SPLIT_AT: Final = frozenset(("to", "as", "into", "with", "by", "saying"))
+_BACK: Final = frozenset(("back", "away", "over"))
 _JOINS: Final = frozenset(("and", "plus", "&", "or"))
 
 
@@ -35,6 +36,10 @@ class Leftover:
         self._first = self._start() if first is None else first
         self.used: set[int] = set()
         self.evidence = 0.0
+        self.of_many = False
+        """Whether "all" stands where one thing has to be named."""
+        self.is_nonsense = False
+        """Whether something new would be called "it back"."""
 
     @property
     def is_introduced(self) -> bool:
@@ -104,12 +109,21 @@ class Leftover:
         run = self._run()
         if run is None:
             return []
+        if self._skill.creates and self._clause.fold_at(run[0]) in english.IT:
+            self.is_nonsense = True
+            return []
         if not exact:
             several = self._enumerated(run)
             return [text for span in several for text in self._told(span)]
         if self._skill.keeps_wording:
             return self._told(run, exact=self._skill.creates)
-        return self._known(run) or self._told(run, exact=True)
+        return self._known(run) or self._unknown(run)
+
+    def _unknown(self, run: Span) -> list[str]:
+        said = {self._clause.fold_at(n) for n in range(*run)}
+        self.of_many = bool(said & english.EVERY)
+        told = self._told(run, exact=True)
+        return [] if self.of_many else told
 
     def _known(self, run: Span) -> list[str]:
         """Things that are there: several if nothing else is said, else the longest name."""
@@ -126,7 +140,24 @@ class Leftover:
             self._use(run)
             self.evidence += 1.0
             return [self._names.things[self._folded(span)] for span in spans]
-        return self._partly_known(run)
+        return self._each_known(run) or self._partly_known(run)
+
+    def _each_known(self, run: Span) -> list[str]:
+        """ "tea and the fence": several, when each is a part of one thing's name."""
+        pieces = [part for span in self._between(run, ",") for part in self._between(span, "and")]
+        if len(pieces) < 2:
+            return []
+        named = [self._named(piece) for piece in pieces]
+        if not all(named):
+            return []
+        self._use(run)
+        self.evidence += 1.0
+        return [name for name in named if name]
+
+    def _named(self, span: Span) -> str | None:
+        words = [word for word in self._clause.words[slice(*span)] if not word.is_stop]
+        spelled = self._names.things.get(self._folded(span))
+        return spelled or self._names.containing(frozenset(word.stem for word in words))
 
     def _known_spans(self, run: Span) -> list[Span]:
         """Known things in a run, longest first, none over another; in the order of the text."""
@@ -154,11 +185,18 @@ class Leftover:
     def _enumerated(self, run: Span) -> list[Span]:
         """ "milk, eggs and bread" are three; "bread and butter" is one."""
         parts = self._between(run, ",")
-        if len(parts) < 2:
+        if len(parts) < 2 and not self._is_announced(run):
             return [run]
         parts = [*parts[:-1], *self._between(parts[-1], "and")]
         short = all(end - first <= ITEM_WORDS for first, end in parts)
         return parts if short else [run]
+
+    def _is_announced(self, run: Span) -> bool:
+        """Whether several things were announced: "two cards: a and b"."""
+        word = self._clause.words[run[0] - 2] if run[0] > 1 else None
+        if word is None or self._clause.mark_at(run[0] - 1) != ":":
+            return False
+        return self._is_own(word) and word.fold.endswith("s")
 
     def _referred(self) -> list[str]:
         """it, that, them, the card: what was named last."""
@@ -219,7 +257,7 @@ class Leftover:
         if word.mark:
             return word.text in _ENDING_MARKS
         if word.fold in english.LEADING or self._is_own(word):
-            return True
+            return word.fold != "a" or self._clause.fold_at(at + 1) not in (*_JOINS, "")
         if word.number is not None:
             return self._is_own_at(at + 1)
         if word.fold in english.GENERIC and (word.fold != "new" or self._skill.creates):
@@ -247,7 +285,8 @@ class Leftover:
             return word.text in _ENDING_MARKS
         if word.fold in english.POLITE | english.PREPOSITIONS | english.ARTICLES | _JOINS:
             return True
-        return not whole and (self._is_own(word) or word.fold in english.CONTAINERS)
+        dull = english.CONTAINERS | _BACK
+        return not whole and (self._is_own(word) or word.fold in dull)
 
     def _without_phrase(self, first: int, end: int) -> int:
         """Where "milk | from the board" ends, when the tool itself speaks of a board."""
@@ -287,9 +326,11 @@ class Leftover:
         return [piece for piece in pieces if piece[0] < piece[1]]
 
     def _without_joins(self, first: int, end: int) -> Span:
-        while first < end and self._joins(self._clause.words[first]):
+        while first < end - 1 and self._joins(self._clause.words[first]):
+            if self._clause.fold_at(first + 1) in _JOINS:  # the "a" of "a and b"
+                break
             first += 1
-        while first < end and self._joins(self._clause.words[end - 1]):
+        while first < end - 1 and self._joins(self._clause.words[end - 1]):
             end -= 1
         return first, end
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 from . import english
 from .filling import Filled, filled
 from .memory import Names
+from .mood import ordered_verb
 from .sheet import CHOICE
 from .skill import Skill
-from .tokens import Clause
+from .tokens import Clause, Word
 
 Json = Any
 
@@ -128,11 +129,13 @@ def match_of(clause: Clause, skill: Skill, names: Names) -> Match | None:
     fits = _fits_verb(clause, skill)
     if skill.takes_away and not fits:
         return None
-    if not skill.takes_away and _destroys(clause, skill):
+    if _is_anothers_verb(clause, skill):
         return None
     told = filled(skill, clause, names)
+    if told.is_nonsense:
+        return None
     used = spoken.keys() | told.taken
-    if skill.takes_away and _names_more(clause, used, names):
+    if skill.takes_away and not told.of_many and _names_more(clause, used, names):
         return None
     said = sum(spoken.values())
     other_verb = not fits and _has_verb(clause) and bool(skill.verbs)
@@ -198,10 +201,21 @@ def _fits_verb(clause: Clause, skill: Skill) -> bool:
     return any(english.verbs(word.stem) & skill.verbs for word in words)
 
 
-def _destroys(clause: Clause, skill: Skill) -> bool:
-    """Whether its verb destroys, and is none of the tool's own words: "clear the form"."""
-    stem = "" if clause.head is None else clause.words[clause.head].stem
-    return bool(english.verbs(stem) & english.DESTROYING) and stem not in skill.words
+def _is_anothers_verb(clause: Clause, skill: Skill) -> bool:
+    """Whether its verb destroys, and the tool does not: "clear the form"; or does, and it looks."""
+    head = None if clause.head is None else clause.words[clause.head]
+    verb = ordered_verb(clause)
+    foreign = head is not None and head.stem not in skill.words
+    if head is not None and foreign and not skill.takes_away and _destroys(head):
+        return True
+    if verb is None or verb is not head or not skill.looks or skill.weight(verb.stem) > 0:
+        return False
+    groups = english.verbs(verb.stem)
+    return bool(groups) and not groups & english.LOOKING_GROUPS
+
+
+def _destroys(verb: Word) -> bool:
+    return bool(english.verbs(verb.stem) & english.DESTROYING)
 
 
 def _only_alike(clause: Clause, skill: Skill, spoken: Mapping[int, float], told: Filled) -> bool:
@@ -238,5 +252,5 @@ def _every(clause: Clause, skill: Skill, told: Filled, *, fits: bool) -> float:
     if not any(not word.quoted and word.fold in english.EVERY for word in clause.words):
         return 0.0
     if told.missing:
-        return -2 * _EVERY
+        return 0.0 if skill.takes_away and told.of_many else -2 * _EVERY
     return _EVERY if fits and skill.weight(_EVERY_STEM) > 0 else 0.0

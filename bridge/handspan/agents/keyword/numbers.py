@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from . import english
+from .params import Param
 from .sheet import HINT, KEYED, Sheet
-from .skill import Param
 
 _AFTER_KEYS: Final = frozenset(("is", "to", "of", "at", "by"))
 _COUNTS: Final = english.stems(("quantity", "count", "amount", "qty", "number", "copies", "times"))
@@ -69,6 +69,9 @@ class Numbers:
         return self._sheet.clause.numbers.get(at)
 
     def _take_number(self, param: Param, at: int, number: float | int) -> None:
+        unit, after = self._unit(at)
+        if unit is not None and param.unit is not None:
+            number = round(number * unit / param.unit, 6)
         if param.kind == "integer" and number != int(number):
             self._sheet.problems.append(f"{param.said} must be a whole number")
         elif _outside(param, number):
@@ -79,7 +82,15 @@ class Numbers:
         if param.name in self._sheet.args:
             first = self._sheet.behind(first, _hints(param) | {"than"})
         follows = [end for start, end in self._sheet.mentions(param) if start == at + 1]
-        self._sheet.take((first, follows[0] if follows else at + 1))
+        self._sheet.take((first, follows[0] if follows else after))
+
+    def _unit(self, at: int) -> tuple[float | None, int]:
+        """In seconds, the unit of time that a number has, and the place after it."""
+        clause = self._sheet.clause
+        beside = english.UNITS.get(clause.fold_at(at + 1))
+        if beside is not None:
+            return beside, at + 2
+        return english.UNITS.get(clause.fold_at(at).lstrip("0123456789")), at + 1
 
 
 def _hints(param: Param) -> frozenset[str]:

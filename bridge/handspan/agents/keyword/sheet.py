@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from . import english
 from .memory import Names
-from .skill import Param, Skill
+from .params import Param
+from .skill import Skill
 from .tokens import Clause
 
 Json = Any
@@ -33,6 +34,8 @@ class Sheet:
         """How much of it speaks for the tool."""
         self.problems: list[str] = []
         """What was said and cannot be."""
+        self.of_many = False
+        self.is_nonsense = False
         self.has_choice = False
         """Whether one of the tool's choices was said beyond doubt."""
 

@@ -13,7 +13,8 @@ from . import english
 from .leftover import joined
 from .memory import Names
 from .mood import Mood
-from .skill import Param, Skill, parts_of
+from .params import Param, parts_of
+from .skill import Skill
 from .understanding import Ask, Left, Plan, Wish
 
 Json = Any
@@ -156,7 +157,8 @@ def _question(ask: Ask) -> str:
         return f"I cannot {_order(ask.skill)} like that: {'; '.join(ask.problems)}."
     needed = [_needed(param) for param in ask.missing]
     if any(param.required for param in ask.missing):
-        return f"I need {joined(needed)} to {_order(ask.skill)}."
+        once = ", one at a time" if ask.one_by_one else ""
+        return f"I need {joined(needed)} to {_order(ask.skill)}{once}."
     return f"I need something to {_order(ask.skill)}: {', '.join(p.said for p in ask.missing)}."
 
 
@@ -185,7 +187,10 @@ def _offer(plan: Plan, skills: Sequence[Skill], names: Names) -> str:
 
 def example(skill: Skill, names: Names) -> str:
     """Words that would make the agent call this tool."""
-    return phrase(skill, _sample_args(skill, names))
+    args = _sample_args(skill, names)
+    if any(param.kind == "other" for param in skill.params if param.name in args):
+        return f"call {skill.name} {json.dumps(args, ensure_ascii=False)}"
+    return phrase(skill, args)
 
 
 def _sample_args(skill: Skill, names: Names) -> dict[str, Json]:
@@ -206,6 +211,8 @@ def _at_least(skill: Skill) -> int:
 def _sample(skill: Skill, param: Param, names: Names) -> Json:
     if param.choices:
         return param.choices[-1]
+    if param.kind == "other":
+        return param.unsaid[0] if param.unsaid else {}
     if param.kind in ("integer", "number"):
         low = 2 if param.low is None else max(2, int(param.low))
         return low if param.high is None or low <= param.high else param.low

@@ -3,8 +3,8 @@
 from typing import Final
 
 from . import english
+from .params import Param
 from .sheet import MENTION, Sheet, Span
-from .skill import Param
 
 _AFTER_KEYS: Final = frozenset(("is", "to"))
 

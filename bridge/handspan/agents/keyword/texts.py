@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from . import english
 from .leftover import Leftover
+from .params import Param
 from .sheet import HINT, KEYED, Sheet
-from .skill import Param
 
 Json = Any
 
@@ -66,9 +66,23 @@ class Texts:
         if not param.required and not leftover.is_introduced:
             return [self._sheet.args]
         values = leftover.values(exact=not self._sheet.skill.creates or param.names_a_thing)
+        self._sheet.of_many = leftover.of_many
+        self._sheet.is_nonsense = leftover.is_nonsense or self._is_misplaced(values)
         self._sheet.evidence += leftover.evidence
         self._sheet.taken |= leftover.used
         return [{**self._sheet.args, param.name: value} for value in values] or [self._sheet.args]
+
+    def _is_misplaced(self, values: list[str]) -> bool:
+        """Whether "put X in Y" is left whole: where it shall be put is no place that is known."""
+        head = self._sheet.clause.head
+        verb = "" if head is None else self._sheet.clause.words[head].stem
+        if not self._sheet.skill.creates or self._sheet.has_choice or not values:
+            return False
+        if verb in self._sheet.skill.words or "move" not in english.verbs(verb):
+            return False
+        bare = {word.fold for word in self._sheet.clause.words if not word.quoted}
+        within = {english.fold(word) for word in " ".join(values).split()[1:]}
+        return bool(within & bare & english.PREPOSITIONS)
 
     def _is_key(self, first: int, end: int) -> bool:
         clause = self._sheet.clause

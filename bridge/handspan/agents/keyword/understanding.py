@@ -17,8 +17,9 @@ from .explicit import NamedCall, json_at, named_call, pairs_in
 from .matching import ENOUGH, Match, Matching, match_of
 from .memory import Names, things_named
 from .mood import Mood, holds_back, is_condition, mood_of, ordered_verb, takes_back
+from .params import Param
 from .sheet import CHOICE
-from .skill import Param, Skill
+from .skill import Skill
 from .tokens import Clause, Word, words_of
 
 Json = Any
@@ -39,6 +40,7 @@ WISHES_MAX: Final = 32
 
 _SPLITS: Final = frozenset(("and", "then", "also", "plus", "afterwards", "but", "&"))
 _GOES_ON: Final = frozenset(("and", "then", "plus", "&"))
+_LIST: Final = re.compile(r"\ws:[^:;.!?\n]{1,400}(?:;[^:;.!?\n]{1,400})+[.!]?\s*\Z")
 _WEAK_MARK: Final = ","
 _STRONG_MARKS: Final = frozenset(";.!?\n")
 _GREETING: Final = re.compile(
@@ -70,6 +72,8 @@ class Ask:
     skill: Skill
     missing: tuple[Param, ...]
     problems: tuple[str, ...] = ()
+    one_by_one: bool = False
+    """Whether many things were meant, and it does one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ class Understanding:
         return Matching(self._skills)
 
     def of(self, message: str) -> Plan:
-        text = message[:LOOKED_AT_CHARS]
+        text = _with_commas(message[:LOOKED_AT_CHARS])
         self._plan.is_greeting = _GREETING.fullmatch(english.fold(text)[:60]) is not None
         self._plan.is_thanks = _THANKS.fullmatch(english.fold(text)[:60]) is not None
         if (self._plan.is_greeting or self._plan.is_thanks) and not self._is_name(text):
@@ -242,12 +246,15 @@ class Understanding:
             self._plan.not_now.append(match.skill)
             return
         if not match.is_complete:
-            self._plan.asks.append(Ask(match.skill, match.filled.missing, match.filled.problems))
+            one_by_one = match.filled.of_many and match.skill.takes_away
+            told = match.filled
+            self._plan.asks.append(Ask(match.skill, told.missing, told.problems, one_by_one))
             return
         for args in match.filled.args:
             self._plan_call(match.skill.name, args)
         named = [text for args in match.filled.args for text in things_named(match.skill, args)]
-        self._names = self._names.having_named(named)
+        lost = match.skill.takes_away
+        self._names = self._names.having_lost(named) if lost else self._names.having_named(named)
 
     def _plan_call(self, name: str, args: Mapping[str, Json]) -> None:
         skill = self._by_name.get(name)
@@ -294,6 +301,8 @@ class Understanding:
         if begins:
             return part if match and (match.leaves == 0 or match.skill.texts) else None
         before = self._matching.best(Clause(text, here), self._names)
+        if before is not None and before.filled.missing and self._completes(text, here, part):
+            return None
         alike = self._like_before(text, here, part, before)
         return alike or (part if match and _is_choice(clause, match, before) else None)
 
@@ -304,6 +313,11 @@ class Understanding:
         verb = ordered_verb(clause)
         begins = verb is not None and self._matching.is_verb(verb.stem)
         return begins and mood_of(clause) is Mood.REFUSED
+
+    def _completes(self, text: str, here: list[Word], part: list[Word]) -> bool:
+        """Whether a part is what the wish before lacks: "move tea | and milk to done"."""
+        whole = self._matching.best(Clause(text, [*here, *part]), self._names)
+        return whole is not None and whole.is_complete
 
     def _like_before(
         self, text: str, here: list[Word], part: list[Word], before: Match | None
@@ -319,6 +333,12 @@ class Understanding:
         if match is None or not match.is_complete or not match.filled.has_choice:
             return None
         return whole if match.score >= ENOUGH and not match.leaves else None
+
+
+def _with_commas(text: str) -> str:
+    """The text with commas in a list that has semicolons: "add these cards: a; b; c"."""
+    found = _LIST.search(text)
+    return text if found is None else text[: found.start()] + found[0].replace(";", ",")
 
 
 def _is_choice(clause: Clause, match: Match, before: Match | None) -> bool:
