@@ -33,6 +33,8 @@ from tests.agents.test_keyword_board import (
         ("make it pink", []),
         ("add it pink", []),
         ("put all of them in done", []),
+        ("is coffee done?", [("list_cards", {"column": "Done"})]),
+        ("has milk been moved to doing?", []),
         ("put the ferns in progress", []),
         ("move tea and ferns to doing",
          [move("Buy tea", "Doing"), move("Water the ferns", "Doing")]),

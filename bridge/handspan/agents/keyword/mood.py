@@ -49,6 +49,7 @@ _OF_DOING: Final = _set("why whys whether if when explain unless suppose once")
 _HOW_DONE: Final = [[each] for each in sorted(_set("do does did can could should to i you"))]
 _CONDITION: Final = _set("if unless when once whenever until")
 _ASKERS: Final = _set("do does did have has had is are was were am should must")
+_ALSO_VERBS: Final = _set("do have must")
 _MODALS: Final = _set("can could would will may might shall")
 _SUBJECTS: Final = _set(
     "i you we he she it they there this that someone somebody anyone anybody everyone the my your"
@@ -152,7 +153,7 @@ def _by_opening(folds: Sequence[str]) -> Mood | None:
         if second == "you":
             return Mood.ORDER
         return Mood.SUGGESTED if second in ("i", "we") else Mood.ASKED
-    if first in _ASKERS and second in _SUBJECTS:
+    if first in _ASKERS and (second in _SUBJECTS or first not in _ALSO_VERBS):
         return Mood.ASKED
     if first == "you":
         return Mood.ORDER if second in _MODALS | _set("should must need have") else Mood.TOLD
