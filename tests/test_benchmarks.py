@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-WAIT_S = 120
+WAIT_S = 280
+"""A bound against hanging, below pytest's own; they take some 40 s."""
 
 
 @pytest.mark.parametrize(("name", "rows"), [("stream", 4 + 4), ("roundtrip", 4)])
