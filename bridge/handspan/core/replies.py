@@ -55,12 +55,10 @@ class Replies:
         return True
 
     def _trim(self) -> None:
-        over = len(self._entries) > self._most or self._bytes > self._most_bytes
-        if not over:
-            return
-        for key, entry in list(self._entries.items()):
-            if len(self._entries) <= self._most and self._bytes <= self._most_bytes:
+        """Let the oldest answered ones go; what is still at work stays."""
+        while len(self._entries) > self._most or self._bytes > self._most_bytes:
+            answered = (key for key, entry in self._entries.items() if entry.reply is not None)
+            oldest = next(answered, None)
+            if oldest is None:
                 return
-            if entry.reply is not None:
-                self._bytes -= entry.size_bytes
-                del self._entries[key]
+            self._bytes -= self._entries.pop(oldest).size_bytes
