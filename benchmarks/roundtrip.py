@@ -11,9 +11,9 @@ import statistics
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from benchmarks.load import open_pages, run_all, stay_awake
-from benchmarks.machine import machine
-from benchmarks.server import SERVERS, Server, loop_factory, on_core
+from benchmarks.command import command
+from benchmarks.load import open_pages, run_all
+from benchmarks.server import SERVERS, Server
 from benchmarks.table import middle, printed
 
 CALLS = 20
@@ -71,17 +71,10 @@ def _shown(found: list[Trips]) -> str:
 
 
 async def main(options: argparse.Namespace) -> None:
-    print(machine(), flush=True)
-    stay_awake()
     head = ["tool", "pages", "by hand: p50 ms / p99 ms / CPU us", "Handspan", "ratio by CPU"]
     repeats, runs = (1, 2) if options.short else (options.repeats, 100)
     await printed(head, table(repeats, runs))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--short", action="store_true", help="a look whether it works; no figures")
-    on_core(1)
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(main(parser.parse_args()))
+    command(__doc__, main)

@@ -10,9 +10,9 @@ import statistics
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from benchmarks.load import open_pages, run_all, stay_awake
-from benchmarks.machine import machine
-from benchmarks.server import SERVERS, Server, loop_factory, on_core
+from benchmarks.command import command
+from benchmarks.load import open_pages, run_all
+from benchmarks.server import SERVERS, Server
 from benchmarks.table import middle, printed
 
 Rows = AsyncIterator[list[str]]
@@ -95,17 +95,10 @@ async def main(options: argparse.Namespace) -> None:
     pages = PAGES[:2] if options.short else PAGES
     repeats = 1 if options.short else options.repeats
     deltas = 200 if options.short else DELTAS
-    print(machine(), flush=True)
-    stay_awake()
     head = ["deltas", "pages", "by hand, /CPU s", "Handspan, /CPU s", "ratio", "events a message"]
     await printed(head, stream_table(repeats, pages, deltas))
     await printed(["depth", "us of CPU an event", "to depth 0"], depth_table(repeats, deltas))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--short", action="store_true", help="a look whether it works; no figures")
-    on_core(1)
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(main(parser.parse_args()))
+    command(__doc__, main)
