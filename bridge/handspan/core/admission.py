@@ -23,6 +23,8 @@ class Roster:
 
     agents: Collection[str]
     tools: Mapping[str, ToolSpec]
+    hooks: Collection[str] = ()
+    """The hooks that somebody registered, "suggest" among them; the others are not asked."""
 
 
 def why_not(request: Request, space: Space, roster: Roster) -> PeerError | None:

@@ -13,8 +13,8 @@ from handspan_protocol.errors import PeerError
 from handspan_protocol.frames import ContextItem, ServerFrame, ToolCall, ToolCancel
 from handspan_protocol.ids import CallId, RunId, SessionId, ThreadId
 
-from .arguments import ToolSpec
-from .inputs import ThreadInput
+from .arguments import BadArguments, ToolSpec
+from .inputs import InvokeRequested, RunRequested, ThreadInput
 from .parties import Asker, ConnectionId, Principal, ThreadKey
 from .session_inputs import SessionInput
 
@@ -96,6 +96,8 @@ class StartStep:
     results: tuple[CallValue, ...]
     forwarded_props: Json
     principal: Principal
+    parent: RunId | None = None
+    """Of a sub-run: the run whose step waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +135,97 @@ class GiveValue:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveResult:
+    """Wake who waits inside a step for this sub-run (`run.delegate`); `messages` are its own."""
+
+    ticket: str
+    value: RunValue
+    messages: tuple[Mapping[str, Json], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeStops:
     """Evaluate `Policy.stop_when` over the steps so far; the verdict comes as StopsJudged."""
 
     run_id: RunId
     depth: int
     steps: tuple[tuple[CallValue, ...], ...]
+
+
+# ---- questions to hooks; asked only where somebody registered one ----------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRun:
+    """Ask `before_run`; the answer comes as RunJudged."""
+
+    run_id: RunId
+    request: RunRequested | InvokeRequested
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCall:
+    """Ask `before_call`; the answer comes as CallJudged. `asks`: what the tool itself wishes."""
+
+    call_id: CallId
+    run_id: RunId
+    depth: int
+    name: str
+    args: Mapping[str, Json]
+    spec: ToolSpec
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairArguments:
+    """Ask `repair_arguments`; the answer comes as ArgumentsRepaired."""
+
+    call_id: CallId
+    run_id: RunId
+    depth: int
+    name: str
+    raw: str
+    bad: BadArguments
+    spec: ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ReviseResult:
+    """Ask `after_call`; the answer comes as ResultRevised."""
+
+    run_id: RunId
+    depth: int
+    value: CallValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewStep:
+    """Ask `after_step`; StepReviewed says that it is through."""
+
+    run_id: RunId
+    depth: int
+    calls: tuple[CallValue, ...]
+    finish_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopHook:
+    """The answer is no longer wanted: of this call, or of this run."""
+
+    subject: CallId | RunId
+
+
+@dataclass(frozen=True, slots=True)
+class Suggest:
+    """Think of what the user might say next; it comes as SuggestionsMade."""
+
+    value: RunValue
+    messages: tuple[Mapping[str, Json], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopSuggesting:
+    run_id: RunId
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +262,16 @@ ThreadEffect = (
     | StartTool
     | StopTool
     | GiveValue
+    | GiveResult
     | JudgeStops
+    | JudgeRun
+    | JudgeCall
+    | RepairArguments
+    | ReviseResult
+    | ReviewStep
+    | StopHook
+    | Suggest
+    | StopSuggesting
     | RunOver
     | Broke
     | ThreadOver

@@ -254,6 +254,28 @@ class StepFailed:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegateSaid:
+    """A step starts a sub-run, named by who waits for it: `ticket`. `text` is its user message."""
+
+    run_id: RunId
+    depth: int
+    sub_id: RunId
+    agent: str
+    text: str
+    ticket: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepShaped:
+    """Hooks have shaped the step: another agent speaks, or some tools are kept from it."""
+
+    run_id: RunId
+    depth: int
+    agent: str
+    withheld: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
     """A server tool's answer."""
@@ -269,6 +291,60 @@ class StopsJudged:
     run_id: RunId
     depth: int
     stop: bool
+
+
+# ---- what hooks say --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJudged:
+    """`before_run`: the request as it may run, or why it may not (a RunCode and words)."""
+
+    run_id: RunId
+    request: RunRequested | InvokeRequested | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallJudged:
+    """`before_call`."""
+
+    call_id: CallId
+    verdict: Literal["allow", "deny", "ask"]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsRepaired:
+    """`repair_arguments`: others, to be checked again; None: they stay bad."""
+
+    call_id: CallId
+    args: Mapping[str, Json] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRevised:
+    """`after_call`: another answer; None: it stays as it is."""
+
+    call_id: CallId
+    answer: Answer | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepReviewed:
+    """`after_step` is through."""
+
+    run_id: RunId
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionsMade:
+    """What the user might say next, after this run."""
+
+    run_id: RunId
+    items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +380,16 @@ ThreadInput = (
     | StateSaid
     | StepEnded
     | StepFailed
+    | DelegateSaid
+    | StepShaped
     | ToolReturned
     | StopsJudged
+    | RunJudged
+    | CallJudged
+    | ArgumentsRepaired
+    | ResultRevised
+    | StepReviewed
+    | SuggestionsMade
     | Deleted
     | DeadlinePassed
 )
