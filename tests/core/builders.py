@@ -128,12 +128,14 @@ class World:
         *,
         agents: Iterable[str] = ("default",),
         server: Iterable[ToolSpec] = (),
+        hooks: Iterable[str] = (),
     ) -> None:
         self.policy = policy or Policy()
         self.now = EPOCH_S
         self.agents = tuple(agents)
         self.server = specs(*server)
-        self.roster = Roster(self.agents, self.server)
+        self.hooks = set(hooks)
+        self.roster = Roster(self.agents, self.server, self.hooks)
         self.threads: dict[ThreadKey, Thread] = {}
         self.sessions: dict[SessionId, Session] = {}
         self.tabs: list[Tab] = []
@@ -286,8 +288,8 @@ class World:
     def _abort_anywhere(self, session: SessionId, effect: e.AbortAnywhere) -> None:
         message = i.AbortRequested(effect.asker, effect.run_id)
         for key, thread in self.threads.items():
-            ids = [thread.run.id if thread.run else None, *(r.run_id for r in thread.runs.queue)]
-            if key.principal == self.sessions[session].principal.id and effect.run_id in ids:
+            mine = key.principal == self.sessions[session].principal.id
+            if mine and thread.runs.has(effect.run_id):
                 self._queue.append((key, message, False))
                 return
         self._nobody_home(message)
@@ -355,13 +357,12 @@ class World:
         return self.running(run).depth
 
     def running(self, run: str) -> Any:
-        found = [t.run for t in self.threads.values() if t.run is not None and t.run.id == run]
-        assert found, f"{run} is not under way"
-        return found[0]
+        """The run, or sub-run, of this id."""
+        return self.thread(self.home(run)).runs.live.get(RunId(run))
 
     def home(self, run: str) -> ThreadKey:
         for key, thread in self.threads.items():
-            if thread.run is not None and thread.run.id == run:
+            if thread.runs.live.get(RunId(run)) is not None:
                 return key
         raise AssertionError(f"{run} is not under way")
 
@@ -383,6 +384,20 @@ class World:
     def hand_over(self, run: str, agent: str) -> list[Any]:
         return self.tell(self.home(run), i.HandoffSaid(RunId(run), self.depth(run), agent))
 
+    def delegate(self, run: str, agent: str = "default", text: str = "do it", sub: str = "") -> str:
+        """Start a sub-run; returns its id, which is its ticket too."""
+        name = sub or f"sub-{sum(isinstance(x, e.StartStep) for _, x in self.effects)}"
+        said = i.DelegateSaid(
+            run_id=RunId(run),
+            depth=self.depth(run),
+            sub_id=RunId(name),
+            agent=agent,
+            text=text,
+            ticket=name,
+        )
+        self.tell(self.home(run), said)
+        return name
+
     def end(self, run: str, finish_reason: str | None = None, **more: Any) -> list[Any]:
         ended = i.StepEnded(RunId(run), self.depth(run), finish_reason, **more)
         return self.tell(self.home(run), ended)
@@ -392,6 +407,9 @@ class World:
 
     def returned(self, call_id: str, value: Json = None, thread: str = "t1") -> list[Any]:
         return self.tell(self.key(thread), i.ToolReturned(CallId(call_id), i.Answer(value=value)))
+
+    def judged(self, call: str, verdict: Any, reason: str | None = None) -> list[Any]:
+        return self.tell(self.key("t1"), i.CallJudged(CallId(call), verdict, reason))
 
     def judge(self, run: str, stop: bool) -> list[Any]:
         return self.tell(self.home(run), i.StopsJudged(RunId(run), self.depth(run), stop))
@@ -438,7 +456,7 @@ class World:
         return [one.get("code", one["outcome"]) for one in told]
 
     def last_run(self, thread: str = "t1") -> Json:
-        return self.thread(thread).runs.last_run
+        return self.thread(thread).runs.endings.last_run
 
     def reason(self, thread: str = "t1") -> str:
         """How the last run ended: its reason, or the code of its error."""

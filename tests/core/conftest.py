@@ -14,11 +14,11 @@ from handspan.core.policy import Policy
 
 @pytest.fixture
 def make() -> Iterator[Any]:
-    """`make(**policy, agents=, server=)`: a World whose promises are checked at the end."""
+    """`make(**policy, agents=, server=, hooks=)`: a World that is judged at the end."""
     worlds = []
 
-    def made(agents: Any = ("default",), server: Any = (), **policy: Any) -> World:
-        world = World(Policy(**policy), agents=agents, server=server)
+    def made(agents: Any = ("default",), server: Any = (), hooks: Any = (), **policy: Any) -> World:
+        world = World(Policy(**policy), agents=agents, server=server, hooks=hooks)
         Orders(world)
         worlds.append(world)
         return world

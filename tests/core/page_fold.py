@@ -16,12 +16,15 @@ _OPENS = {
     "REASONING_MESSAGE_START": ("reasoning", "messageId"),
     "TOOL_CALL_START": ("calls", "toolCallId"),
     "STEP_STARTED": ("steps", "stepName"),
+    "SUBAGENT_STARTED": ("subagents", "subagentRunId"),
 }
 _CLOSES = {
     "TEXT_MESSAGE_END": ("messages", "messageId"),
     "REASONING_MESSAGE_END": ("reasoning", "messageId"),
     "TOOL_CALL_END": ("calls", "toolCallId"),
     "STEP_FINISHED": ("steps", "stepName"),
+    "SUBAGENT_FINISHED": ("subagents", "subagentRunId"),
+    "SUBAGENT_ERROR": ("subagents", "subagentRunId"),
 }
 
 
@@ -34,6 +37,7 @@ class PageFold:
         self.run: dict[str, Json] | None = None
         self.last_run: dict[str, Json] | None = None
         self.calls: dict[str, dict[str, Json]] = {}
+        self.suggestions: list[str] = []
         self.open: dict[str, list[str]] = {
             kind: [] for kind in ("messages", "reasoning", "calls", "steps", "subagents")
         }
@@ -45,6 +49,7 @@ class PageFold:
         run = shown["run"]
         fold.run = None if run is None else {"runId": run["runId"], "depth": run["depth"]}
         fold.last_run, fold.open = shown["lastRun"], shown["open"]
+        fold.suggestions = shown["suggestions"]
         kept = ("callId", "name", "last")
         fold.calls = {c["callId"]: {key: c[key] for key in kept} for c in shown["calls"]}
         return fold
@@ -60,7 +65,10 @@ class PageFold:
         match kind:
             case "RUN_STARTED":
                 self.run, self.calls = {"runId": event["runId"], "depth": 0}, {}
-            case "STEP_STARTED":
+                self.suggestions = []
+            case "CUSTOM" if event["name"] == "handspan.suggestions":
+                self.suggestions = event["value"]["items"]
+            case "STEP_STARTED" if "subagentRunId" not in event:
                 assert self.run is not None
                 self.run["depth"] = int(event["stepName"].removeprefix("step-"))
             case "TOOL_CALL_START":
@@ -98,6 +106,7 @@ class PageFold:
             "run": self.run,
             "lastRun": self.last_run,
             "calls": list(self.calls.values()),
+            "suggestions": self.suggestions,
             "open": {kind: sorted(ids) for kind, ids in self.open.items()},
         }
 

@@ -606,7 +606,7 @@ class Machines(RuleBasedStateMachine):
 
     def stop_conditions_are_judged_at_last(self, thread):
         known = self.world.threads.get(self.world.key(thread))
-        if known is not None and known.run is not None and known.run.judging:
+        if known is not None and known.run is not None and known.run.asking == "stop_when":
             self.stop_conditions_are_judged(thread, True)
 
 

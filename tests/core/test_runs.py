@@ -309,7 +309,6 @@ def test_p6_what_a_step_says_after_its_end_is_not_heard(make):
             i.EventSaid(run, 0, {"type": "TEXT_MESSAGE_START", "messageId": "m"}),
             i.CallSaid(run_id=run, depth=0, name="t", raw=""),
             i.HandoffSaid(run, 0, "nobody"),
-            i.StateSaid(run, 0, None, {"late": True}),
             i.StepEnded(run, 0, "length"),
             i.StepFailed(run, 0, "agent_error", "late"),
         ):

@@ -21,39 +21,47 @@ Json = Any
 
 
 class Stream:
-    """P6: per id start, deltas, end; one terminal event a run, nothing of the run after it."""
+    """P6: per id start, deltas, end; one terminal event a run, nothing of the run after it.
+
+    A run and each of its sub-runs has a lane of its own.
+    """
 
     def __init__(self) -> None:
         self.run: str | None = None
         self.ended: set[str] = set()
-        self.step: int | None = None
-        self.next_step = 0
-        self.open: set[tuple[str, str]] = set()
-        """What is open: (kind, id)."""
+        self.lanes: dict[str | None, Lane] = {}
+        """Those that are open, by their `subagentRunId`; None: the run's own."""
+        self.parents: dict[str, str | None] = {}
+        self.suggested: str | None = None
         self.used: set[tuple[str, str]] = set()
-        self.empty: set[tuple[str, str]] = set()
-        """Texts without a word, which are no messages: a later step may take their ids."""
-        self.unanswered: list[str] = []
-        """The step's calls in order, as far as they have no result."""
         self.settled: set[str] = set()
-        self.states: dict[str, str] = {}
 
     def take(self, event: dict[str, Json]) -> None:
-        kind = event["type"]
-        handler = getattr(self, f"_{kind.lower()}", None)
-        assert handler is not None, f"P6: {kind} is not an event of ours"
-        if kind not in _BETWEEN:
-            assert self.run is not None, f"P6: {kind} outside of a run"
-        handler(event)
+        kind, owner = event["type"], event.get("subagentRunId")
+        if kind in _OF_RUNS:
+            getattr(self, f"_{kind.lower()}")(event)
+        elif kind == "CUSTOM" and event["name"] == "handspan.suggestions":
+            assert self.run is None, "P6: suggestions inside of a run"
+            assert event["value"]["runId"] == self.suggested, "P6: suggestions of another run"
+            self.suggested = None
+        elif self.run is None:
+            assert kind in _BETWEEN, f"P6: {kind} outside of a run"
+        else:
+            assert owner in self.lanes, f"P6: {kind} of {owner}, which is not under way"
+            self.lanes[owner].take(event)
 
     def _run_started(self, event: dict[str, Json]) -> None:
         assert self.run is None, "P6: a run inside a run"
         assert event["runId"] not in self.ended, "P6: a run begins twice"
-        self.run, self.next_step = event["runId"], 0
+        self.run, self.suggested = event["runId"], None
+        self.lanes[None] = Lane(self, 0)
 
     def _run_finished(self, event: dict[str, Json]) -> None:
         assert event["runId"] == self.run, "P6: the end of another run"
-        assert event["result"]["depth"] == self.next_step - 1
+        lane = self.lanes[None]
+        assert event["result"]["depth"] == max(lane.next_step - 1, 0)
+        if event["result"]["reason"] == "completed":
+            self.suggested = event["runId"]
         self._over()
 
     def _run_error(self, event: dict[str, Json]) -> None:
@@ -62,11 +70,61 @@ class Stream:
         self._over()
 
     def _over(self) -> None:
-        assert self.step is None, "P6: a run ends inside a step"
-        assert not self.open, f"P6: a run ends with {self.open} open"
         assert self.run is not None, "P6: a second terminal event"
+        self.lanes.pop(None).over()
+        assert not self.lanes, f"P6: a run ends with {list(self.lanes)} under way"
         self.ended.add(self.run)
         self.run = None
+
+    def _subagent_started(self, event: dict[str, Json]) -> None:
+        name, parent = event["subagentRunId"], event.get("parentSubagentRunId")
+        assert name not in self.ended, "P6: a sub-run begins twice"
+        assert name not in self.lanes, "P6: a sub-run begins twice"
+        assert parent in self.lanes, "P6: a sub-run of nobody"
+        step = self.lanes[parent].step
+        assert step is not None, "P6: a sub-run outside of a step"
+        self.parents[name] = parent
+        self.lanes[name] = Lane(self, step + 1)
+
+    def _subagent_finished(self, event: dict[str, Json]) -> None:
+        name = event["subagentRunId"]
+        assert name not in self.parents.values() or not any(
+            self.parents[other] == name for other in self.lanes if other is not None
+        ), "P6: a sub-run ends before its own sub-runs"
+        self.lanes.pop(name).over()
+        self.ended.add(name)
+
+    _subagent_error = _subagent_finished
+
+    def _messages_snapshot(self, event: dict[str, Json]) -> None:
+        assert self.lanes[None].step is None
+        assert broken_rules(event["messages"]) == []
+
+
+class Lane:
+    """What one run, or one sub-run, has open."""
+
+    def __init__(self, stream: Stream, first_step: int) -> None:
+        self.step: int | None = None
+        self.next_step = first_step
+        self.open: set[tuple[str, str]] = set()
+        """What is open: (kind, id)."""
+        self.used = stream.used
+        self.empty: set[tuple[str, str]] = set()
+        """Texts without a word, which are no messages: a later step may take their ids."""
+        self.unanswered: list[str] = []
+        """The step's calls in order, as far as they have no result."""
+        self.settled = stream.settled
+        self.states: dict[str, str] = {}
+
+    def take(self, event: dict[str, Json]) -> None:
+        handler = getattr(self, f"_{event['type'].lower()}", None)
+        assert handler is not None, f"P6: {event['type']} is not an event of ours"
+        handler(event)
+
+    def over(self) -> None:
+        assert self.step is None, "P6: a run ends inside a step"
+        assert not self.open, f"P6: a run ends with {self.open} open"
 
     def _step_started(self, event: dict[str, Json]) -> None:
         assert self.step is None, "P6: a step inside a step"
@@ -163,10 +221,6 @@ class Stream:
         if state == "settled":
             self.settled.add(call_id)
 
-    def _messages_snapshot(self, event: dict[str, Json]) -> None:
-        assert self.step is None
-        assert broken_rules(event["messages"]) == []
-
     def _anything(self, event: dict[str, Json]) -> None:
         """Means nothing to the order of others."""
 
@@ -174,7 +228,16 @@ class Stream:
     _activity_snapshot = _activity_delta = _reasoning_encrypted_value = _anything
 
 
-_BETWEEN = {"RUN_STARTED", "CUSTOM", "STATE_SNAPSHOT", "STATE_DELTA"}
+_BETWEEN = {"CUSTOM", "STATE_SNAPSHOT", "STATE_DELTA"}
+_OF_RUNS = {
+    "RUN_STARTED",
+    "RUN_FINISHED",
+    "RUN_ERROR",
+    "SUBAGENT_STARTED",
+    "SUBAGENT_FINISHED",
+    "SUBAGENT_ERROR",
+    "MESSAGES_SNAPSHOT",
+}
 
 
 Name = tuple[Any, str]
@@ -243,6 +306,8 @@ class Orders:
                 self._offer(target, session, frame)
             case e.ThreadOver():
                 self._forget(target)
+            case e.GiveResult():
+                self.over.add(effect.value.run_id)
             case e.RunOver():
                 self.over.add(effect.value.run_id)
                 self.runs_over[effect.value.run_id] += 1
@@ -317,9 +382,9 @@ def _look_at_thread(world: World, key: ThreadKey, thread: Any) -> None:
         assert thread.next_deadline() is None
         return
     assert all(call.run_id == run.id for call in desk.open_calls.values())
-    assert not (run.step.ended and not run.step.open_calls) or run.judging, (
-        "a step has settled and nobody asks how to go on"
-    )
+    for one in thread.runs.live:
+        settled = one.step.ended and not one.step.open_calls and not one.subs
+        assert not settled or one.asking, "a step has settled and nobody asks how to go on"
     _look_at_pages(world, key, thread)
     for call in desk.open_calls.values():
         _look_at_call(world, thread, call)
@@ -352,7 +417,8 @@ def _look_at_call(world: World, thread: Any, call: Any) -> None:
     elif call.state is CallState.WAITING_APPROVAL:
         assert call.approval is not None
     elif call.state is CallState.PROPOSED:
-        assert not thread.run.step.ended, f"{call.id} was never proposed"
+        step = thread.runs.live.of(call).step
+        assert call.hook or not step.ended, f"{call.id} was never proposed"
     elif call.state is CallState.QUEUED and call.homeless_until is None:
         _look_at_queued(world, thread, call, session)
 

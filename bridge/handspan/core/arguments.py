@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from handspan_protocol.codec import parse_json
 from handspan_protocol.errors import PeerError, ToolCode
+from handspan_protocol.ids import WILDCARD
 from handspan_protocol.tools import Tool
 
 PROBLEMS_MAX = 10
@@ -96,6 +97,14 @@ def check_arguments(value: dict[str, Any], spec: ToolSpec) -> dict[str, Any] | B
     if not problems:
         return value
     return BadArguments("the arguments do not fit the schema: " + told(problems), problems)
+
+
+def fit(name: str, args: dict[str, Any], spec: ToolSpec) -> dict[str, Any] | BadArguments:
+    """The arguments when they fit; a wildcard's schema is of {toolName, args}."""
+    if spec.name != WILDCARD or name == WILDCARD:
+        return check_arguments(args, spec)
+    wrapped = check_arguments({"toolName": name, "args": args}, spec)
+    return wrapped if isinstance(wrapped, BadArguments) else args
 
 
 def told(problems: tuple[Problem, ...]) -> str:

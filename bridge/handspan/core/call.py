@@ -17,7 +17,7 @@ the caller, and raises. *Source:* behaviour.md 3.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from handspan_protocol.content import equal_json, error_text, result_text
 from handspan_protocol.errors import (
@@ -153,17 +153,27 @@ def refusal(by: CallEvent, code: CallCode, message: str) -> Settlement:
     return Settlement(by=by, code=code, answer=Answer(error_message=message))
 
 
+Hook = Literal["repair_arguments", "before_call", "after_call"]
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Call:
     """One call; changed only by its own methods. Open means: not settled."""
 
     id: CallId
     run_id: RunId
+    """The top-level run."""
     depth: int
     name: str
     message_id: MessageId
+    owner: RunId | None = None
+    """The sub-run that made it; None: the run itself did."""
     ticket: str | None = None
     """Who waits for it inside the step."""
+    by_tool: bool = False
+    """A server tool waits for it, and so it must not wait for a place among the server tools."""
+    hook: Hook | None = None
+    """The hook that is at work on it."""
     state: CallState = CallState.PROPOSED
     ended: bool = False
     """Its end event was seen: the text is final."""
@@ -190,6 +200,8 @@ class Call:
     decision: tuple[Any, ...] | None = None
     """The answer that was applied."""
     settlement: Settlement | None = None
+    revised: Settlement | None = None
+    """What a hook made of the settlement, for everybody but who answered."""
     last: dict[str, Json] | None = None
     """The newest `handspan.call` value."""
     result_shown: bool = False
@@ -201,9 +213,31 @@ class Call:
         """Take `event`; see TRANSITIONS."""
         self.state = next_state(self.state, event)
 
+    def awaited(self, hook: Hook) -> bool:
+        """Whether this hook's answer is still wanted; then it is wanted no more."""
+        wanted = self.hook == hook
+        if wanted:
+            self.hook = None
+        return wanted
+
     @property
     def open(self) -> bool:
         return self.state is not CallState.SETTLED
+
+    @property
+    def over(self) -> bool:
+        """Settled, and its result is nobody's business any more but the reader's."""
+        return not self.open and self.hook is None
+
+    @property
+    def final(self) -> Settlement | None:
+        """The settlement as events, messages and agents are told it."""
+        return self.revised or self.settlement
+
+    @property
+    def own_run_id(self) -> RunId:
+        """The run, or sub-run, whose step made it."""
+        return self.owner or self.run_id
 
     @property
     def out(self) -> bool:
@@ -244,7 +278,9 @@ class Call:
 
     def value(self) -> CallValue:
         """The settled call as agents and callers see it."""
-        settled = self._settled()
+        settled = self.final
+        if settled is None:
+            raise AssertionError(f"call {self.id} is not settled")
         return CallValue(
             call_id=self.id,
             name=self.name,
@@ -254,11 +290,6 @@ class Call:
             code=settled.answer.error_code or settled.code if settled.code else None,
             message=settled.answer.error_message,
         )
-
-    def _settled(self) -> Settlement:
-        if self.settlement is None:
-            raise AssertionError(f"call {self.id} is not settled")
-        return self.settlement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,24 +1,28 @@
 """Where a thread's calls are seen through, from their announcement to their one end.
 
-Owns every call of the run under way and the newest settled ones: who gets each (registry), when
-its turn has come, what becomes of it when its page goes away, and in which order results are
-shown. Each change of a call's state is one of its own transitions (`call`). Deliberately does not
-know runs: who is told that a call settled is the `on_settled` it was given.
-`approvals` asks humans, `dispatch` gives calls out, `reports` tells everybody. *Source:*
-behaviour.md 3, protocol.md 6.
+Owns every call of the run under way and the newest settled ones: who has each (registry), when its
+turn has come, and its end. Each change of a call's state is one of its own transitions (`call`).
+Deliberately moves no runs: who is told that a call is over is the `on_over` it was given. Below
+sit `approvals` (humans), `dispatch` (orders) and `reports` (everybody); above `proposals` lets
+calls in.
+
+Settled is not yet over where somebody registered `after_call`: the answer is final for who gave it,
+and waits for the hook before others see it. The hook's answer is taken only while it is awaited
+(`call.hook`). *Source:* behaviour.md 3, protocol.md 6.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from handspan_protocol.codec import encode
-from handspan_protocol.errors import CallCode, CallStatus, CancelReason, CommandCode, PeerError
+from handspan_protocol.errors import CallCode, CallStatus, CancelReason
 from handspan_protocol.frames import ToolCancel
-from handspan_protocol.ids import WILDCARD, CallId, MessageId, RunId, SessionId, is_id
+from handspan_protocol.ids import CallId, MessageId, SessionId, is_id
 from handspan_protocol.limits import PROGRESS_INTERVAL_S
 
 from .approvals import Approvals
-from .arguments import BadArguments, ToolSpec, check_arguments, parse_arguments, told
+from .arguments import ToolSpec, told
 from .call import (
     Call,
     CallEvent,
@@ -29,9 +33,15 @@ from .call import (
     refusal,
 )
 from .dispatch import Dispatch
-from .effects import GiveValue, StopTool
-from .inputs import Answer, ApprovalGiven
-from .registry import Found, is_withheld, offered, resolve, unknown_tool
+from .effects import (
+    GiveValue,
+    ReviseResult,
+    StopHook,
+    StopTool,
+)
+from .inputs import Answer
+from .live import Live
+from .registry import Found, offered, resolve
 from .reports import tell, tell_progress
 from .run import Run
 from .session_inputs import CallTaken
@@ -51,11 +61,24 @@ _REASONS: Final[Mapping[CallEvent, CancelReason]] = {
 class Desk:
     """The calls of one thread."""
 
-    __slots__ = ("_dispatch", "_on_settled", "_space", "approvals", "calls", "open_calls")
+    __slots__ = (
+        "_dispatch",
+        "_hooks",
+        "_live",
+        "_on_over",
+        "_space",
+        "approvals",
+        "calls",
+        "open_calls",
+    )
 
-    def __init__(self, space: Space, on_settled: Callable[[Call], None]) -> None:
+    def __init__(
+        self, space: Space, live: Live, hooks: Collection[str], on_over: Callable[[Call], None]
+    ) -> None:
         self._space = space
-        self._on_settled = on_settled
+        self._live = live
+        self._hooks = hooks
+        self._on_over = on_over
         self.calls: dict[CallId, Call] = {}
         """Open ones and the newest settled ones, in the order they were made."""
         self.open_calls: dict[CallId, Call] = {}
@@ -66,62 +89,47 @@ class Desk:
 
     def announce(self, run: Run, wish: str | None, name: str, message: MessageId) -> Call:
         """A call's start was seen: it is proposed, under its own id or a fresh one."""
-        call_id = self._space.ids.claim_call(wish if self._usable(wish) else None)
-        call = Call(id=call_id, run_id=run.id, depth=run.depth, name=name, message_id=message)
-        if len(run.step.calls) >= self._space.policy.calls_per_step:
-            call.over_limit = f"over {self._space.policy.calls_per_step} calls in one step"
-        elif self._open_of(run.id) >= self._space.policy.open_calls_per_run:
-            call.over_limit = f"over {self._space.policy.open_calls_per_run} open calls in one run"
+        call = Call(
+            id=self._space.ids.claim_call(wish if self._usable(wish) else None),
+            run_id=run.root.id,
+            owner=run.owner,
+            depth=run.depth,
+            name=name,
+            message_id=message,
+        )
+        call.over_limit = self._over_limit(run)
         self.calls[call.id] = self.open_calls[call.id] = call
         run.step.calls.append(call)
         return call
 
-    def propose(self, run: Run, call: Call) -> None:
-        """The call is final and may be carried out: resolve, read, ask or queue it."""
-        if call.over_limit is not None:
-            self.refuse(call, CallCode.LIMIT, f"this call is {call.over_limit}")
-            return
-        found = self.find(run, call.name)
-        if found is None:
-            self._refuse_name(run, call)
-            return
-        args = _read(call, found.spec)
-        if isinstance(args, BadArguments):
-            call.spec = found.spec
-            self.refuse(call, CallCode.INVALID_ARGUMENTS, args.message)
-            return
-        call.args = args
-        self.assign(call, found)
-        if self.approvals.needed(found.spec):
-            self.approvals.ask(call, CallEvent.ASKED, None)
-        else:
-            call.move(CallEvent.READY)
+    def _over_limit(self, run: Run) -> str | None:
+        policy = self._space.policy
+        if len(run.step.calls) >= policy.calls_per_step:
+            return f"over {policy.calls_per_step} calls in one step"
+        if len(self.open_calls) >= policy.open_calls_per_run:
+            return f"over {policy.open_calls_per_run} open calls in one run"
+        return None
 
-    def _refuse_name(self, run: Run, call: Call) -> None:
-        if is_withheld(call.name, self._space.serving(run.starter), self._space.server):
-            self.refuse(call, CallCode.UNAVAILABLE, "this tool is not available now")
-        else:
-            known = self.offered(run)
-            self.refuse(call, CallCode.UNKNOWN_TOOL, unknown_tool(call.name, known))
+    # ---- looking -----------------------------------------------------------------------------
 
     def offered(self, run: Run) -> tuple[ToolSpec, ...]:
         """What the run's agent is shown now."""
         return offered(run.agent, run.starter, self._space.serving(run.starter), self._space.server)
 
-    def find(self, run: Run, name: str) -> Found | None:
-        """Who answers this name now."""
-        agent = None if run.invoked else run.agent
+    def find(self, call: Call) -> Found | None:
+        """Who answers it now."""
+        run = self._live.of(call)
+        agent = None if run.invoked else run.speaker
         pages = self._space.serving(run.starter)
-        return resolve(name, agent, run.starter, pages, self._space.server)
+        return resolve(call.name, agent, run.starter, pages, self._space.server)
 
     def calls_of(self, run: Run) -> list[Call]:
-        """All calls of this run, in the order they were made."""
+        """All calls of this run and its sub-runs, in the order they were made."""
         return [call for call in self.calls.values() if call.run_id == run.id]
 
-    def pump(self, run: Run) -> None:
-        """Dispatch every queued call of the run whose turn has come."""
-        calls = [c for c in self.open_calls.values() if c.run_id == run.id and c.ended]
-        self._dispatch.pump(calls)
+    def pump(self) -> None:
+        """Dispatch every queued call whose turn has come."""
+        self._dispatch.pump([call for call in self.open_calls.values() if call.ended])
 
     # ---- what pages say ----------------------------------------------------------------------
 
@@ -149,11 +157,9 @@ class Desk:
         self.settle(call, Settlement(by=CallEvent.ANSWERED, answer=answer, code=code))
 
     def _checked(self, call: Call, answer: Answer) -> tuple[CallCode | None, Answer]:
-        size = len(encode(answer.value if answer.content is None else list(answer.content)))
-        if size > self._space.policy.result_bytes:
-            return CallCode.RESULT_TOO_LARGE, Answer(
-                error_message=f"the result has {size} bytes, over {self._space.policy.result_bytes}"
-            )
+        code, answer = self._in_size(answer)
+        if code is not None:
+            return code, answer
         returns = call.spec.returns if call.spec else None
         problems = returns.problems(answer.value) if returns and answer.content is None else ()
         if not problems:
@@ -162,38 +168,13 @@ class Desk:
             error_message="the result does not fit the tool's schema: " + told(problems)
         )
 
-    # ---- approval ----------------------------------------------------------------------------
-
-    def approve(self, call: Call, given: ApprovalGiven) -> CallStatus:
-        """`approval.answer` to the open question; the first answer decides.
-
-        Raises:
-            PeerError: `unknown_call`: nobody was asked about it.
-        """
-        if not call.asked:
-            raise PeerError(CommandCode.UNKNOWN_CALL, "nobody was asked about this call")
-        said = (given.digest, given.approved, given.reason, given.args, given.remember)
-        if call.approval is None or given.digest != call.approval.digest:
-            return CallStatus.DUPLICATE if said == call.decision else CallStatus.LATE
-        call.approval, call.decision = None, said
-        self._decide(call, given)
-        return CallStatus.APPLIED
-
-    def _decide(self, call: Call, given: ApprovalGiven) -> None:
-        assert call.spec is not None  # resolved before anybody was asked
-        if not given.approved:
-            message = given.reason or "the user said no"
-            self.settle(call, refusal(CallEvent.DENIED, CallCode.DENIED, message))
-            return
-        if given.args is not None:
-            args = fit(call.name, dict(given.args), call.spec)
-            if isinstance(args, BadArguments):
-                self.refuse(call, CallCode.INVALID_ARGUMENTS, args.message)
-                return
-            call.args = args
-        if given.remember:
-            self.approvals.remember(call.spec)
-        call.move(CallEvent.APPROVED)
+    def _in_size(self, answer: Answer) -> tuple[CallCode | None, Answer]:
+        size = len(encode(answer.value if answer.content is None else list(answer.content)))
+        most = self._space.policy.result_bytes
+        if size <= most:
+            return None, answer
+        message = f"the result has {size} bytes, over {most}"
+        return CallCode.RESULT_TOO_LARGE, Answer(error_message=message)
 
     def ask_again(self, session: SessionId) -> None:
         """Send every open question to a page that has just come."""
@@ -222,30 +203,68 @@ class Desk:
             call.state is CallState.DISPATCHED and call.repeatable
         )
         code = CallCode.ABORTED if begun else CallCode.ABORTED_BEFORE_START
-        self.settle(call, refusal(CallEvent.ABORTED, code, "the run was aborted"))
+        self.settle(call, refusal(CallEvent.ABORTED, code, "the run was aborted"), at_once=True)
 
-    def settle(self, call: Call, settlement: Settlement) -> None:
-        """The one door to the end (P2): told at once, shown in its turn."""
+    def cut(self, call: Call, message: str) -> None:
+        """The step failed before the call could be carried out."""
+        cut = refusal(CallEvent.REFUSED, CallCode.TRUNCATED_TURN, message)
+        self.settle(call, cut, at_once=True)
+
+    def let_go(self, call: Call) -> None:
+        """The run ends: a result that still waits for its hook is shown as it came."""
+        self._call_off(call)
+        self._conclude(call)
+
+    def settle(self, call: Call, settlement: Settlement, *, at_once: bool = False) -> None:
+        """The one door to the end (P2); others are told when no hook wants the result any more.
+
+        `at_once`: the run ends in this turn, and nobody is asked.
+        """
         was_out = call.out
+        self._call_off(call)
         call.settle(settlement)
         call.approval = None
         del self.open_calls[call.id]
         self._space.record("call_settled", callId=call.id, outcome=settlement.outcome.value)
         if was_out:
-            reason = _REASONS.get(settlement.by)
-            if call.holder is None:
-                self._stop_tool(call, settlement)
-            else:
-                self.take(call, reason)
-        tell(self._space, call, "settled", **settlement.told())
+            self._recall(call, settlement)
+        if "after_call" in self._hooks and not at_once:
+            call.hook = "after_call"
+            self._space.do(ReviseResult(call.own_run_id, call.depth, call.value()))
+        else:
+            self._conclude(call)
+
+    def revised(self, call: Call, answer: Answer | None) -> None:
+        """`after_call` made another answer of it, or left it."""
+        if not call.awaited("after_call") or call.settlement is None:
+            return
+        if answer is not None:
+            code = _code_of(answer)
+            if code is None:
+                code, answer = self._in_size(answer)
+            call.revised = replace(call.settlement, answer=answer, code=code)
+        self._conclude(call)
+
+    def _recall(self, call: Call, settlement: Settlement) -> None:
+        if call.holder is not None:
+            self.take(call, _REASONS.get(settlement.by))
+        elif settlement.by is not CallEvent.ANSWERED:
+            self._space.do(StopTool(call.id))
+
+    def _call_off(self, call: Call) -> None:
+        if call.hook is not None:
+            self._space.do(StopHook(call.id))
+            call.hook = None
+
+    def _conclude(self, call: Call) -> None:
+        """It is over: told at once, shown in its turn."""
+        if call.final is None:
+            raise AssertionError(f"call {call.id} is not settled")
+        tell(self._space, call, "settled", **call.final.told())
         if call.ticket is not None:
             self._space.do(GiveValue(call.ticket, call.value()))
-        self._on_settled(call)
+        self._on_over(call)
         self._forget_old()
-
-    def _stop_tool(self, call: Call, settlement: Settlement) -> None:
-        if settlement.by is not CallEvent.ANSWERED:
-            self._space.do(StopTool(call.id))
 
     def take(self, call: Call, reason: CancelReason | None) -> None:
         """The call is no longer its holder's; with a reason a page at work is told to stop."""
@@ -279,10 +298,11 @@ class Desk:
             ):
                 tell_progress(self._space, call)
 
-    def forget(self, run: Run) -> None:
+    def forget_open(self) -> None:
         """Drop every open call of a run that could not be ended in good order."""
-        for call in [c for c in self.open_calls.values() if c.run_id == run.id]:
+        for call in list(self.open_calls.values()):
             del self.open_calls[call.id]
+            self._call_off(call)
             self.take(call, CancelReason.ABORTED)
 
     # ---- parts -------------------------------------------------------------------------------
@@ -291,27 +311,10 @@ class Desk:
         known = wish in self.calls or (wish and self._space.transcript.has_call(wish))
         return wish is not None and is_id(wish) and not known
 
-    def _open_of(self, run_id: RunId) -> int:
-        return sum(call.run_id == run_id for call in self.open_calls.values())
-
     def _forget_old(self) -> None:
         while len(self.calls) - len(self.open_calls) > SETTLED_KEPT:
             oldest = next(c for c in self.calls.values() if not c.open)
             del self.calls[oldest.id]
-
-
-def _read(call: Call, spec: ToolSpec) -> dict[str, Json] | BadArguments:
-    """The call's text, read and checked under the schema of the tool that will carry it out."""
-    args = parse_arguments(call.raw)
-    return args if isinstance(args, BadArguments) else fit(call.name, args, spec)
-
-
-def fit(name: str, args: dict[str, Json], spec: ToolSpec) -> dict[str, Json] | BadArguments:
-    """The arguments when they fit; a wildcard's schema is of {toolName, args}."""
-    if spec.name != WILDCARD or name == WILDCARD:
-        return check_arguments(args, spec)
-    wrapped = check_arguments({"toolName": name, "args": args}, spec)
-    return wrapped if isinstance(wrapped, BadArguments) else args
 
 
 def _code_of(answer: Answer) -> CallCode | None:

@@ -31,16 +31,17 @@ class Dispatch:
     def pump(self, calls: list[Call]) -> None:
         """Dispatch every queued call whose turn has come and whose holder is there.
 
-        `calls` are the open ones of a run, in the order they were made.
+        `calls` are the open ones of a run and its sub-runs, in the order they were made. One that a
+        server tool waits for needs no place among them, or ten such would wait for each other.
         """
         busy: set[SessionId] = set()
-        at_work = sum(c.out and c.holder is None for c in calls)
+        at_work = sum(c.out and c.holder is None and not c.by_tool for c in calls)
         for call in calls:
             if call.state is CallState.QUEUED and call.spec is not None:
                 if call.holder is None and call.homeless_until is None:
-                    if at_work < self._space.policy.server_tools_at_once:
+                    if call.by_tool or at_work < self._space.policy.server_tools_at_once:
                         self._dispatch_to_server(call)
-                        at_work += 1
+                        at_work += not call.by_tool
                 elif self._may_go(call, busy):
                     self._dispatch_to_page(call)
             if call.open and call.holder is not None and not self._overlaps(call):
@@ -72,7 +73,7 @@ class Dispatch:
         self._begin_attempt(call)
         call.move(CallEvent.LEAVE)
         args = _given(call)
-        self._space.do(StartTool(call.id, call.run_id, call.depth, call.spec.name, args))
+        self._space.do(StartTool(call.id, call.own_run_id, call.depth, call.spec.name, args))
 
     def offer(self, call: Call) -> None:
         """Send the order, or send it again."""

@@ -13,11 +13,10 @@ from handspan_protocol.errors import CallCode
 from handspan_protocol.frames import JournalEntry
 from handspan_protocol.ids import SessionId
 
-from .arguments import BadArguments
+from .arguments import BadArguments, fit
 from .call import Call, CallEvent, CallState, refusal
-from .desk import Desk, fit
+from .desk import Desk
 from .registry import Found
-from .run import Run
 from .space import Space
 
 Json = Any
@@ -49,12 +48,12 @@ class Homes:
 
     # ---- what happens to pages ---------------------------------------------------------------
 
-    def changed(self, run: Run, session: SessionId) -> None:
+    def changed(self, session: SessionId) -> None:
         """The page's tools are new: what it no longer has is resolved again."""
         for call in self._open(CallState.QUEUED, CallState.WAITING_APPROVAL):
             if call.holder == session and not self._still_held(call):
-                self._move_or_end(run, call, CallCode.UNAVAILABLE)
-        self.settle_in(run)
+                self._move_or_end(call, CallCode.UNAVAILABLE)
+        self.settle_in()
 
     def returned(
         self, session: SessionId, journal: Iterable[JournalEntry], *, same_document: bool
@@ -87,23 +86,23 @@ class Homes:
 
     # ---- looking for homes -------------------------------------------------------------------
 
-    def settle_in(self, run: Run) -> None:
+    def settle_in(self) -> None:
         """Look once more for somebody for each queued call that has nobody."""
         for call in self._open(CallState.QUEUED):
             if call.homeless_until is not None:
-                found = self._desk.find(run, call.name)
+                found = self._desk.find(call)
                 if found is not None:
                     self._move_to(call, found)
                 elif self._space.now >= call.homeless_until:
                     self._nobody(call, call.lost_as)
 
-    def approved(self, run: Run, call: Call) -> None:
+    def approved(self, call: Call) -> None:
         """The answer came; whose call it was may have gone meanwhile."""
         if call.state is not CallState.QUEUED or call.holder is None:
             return
         if not self._still_held(call):
             self._make_homeless(call, self._space.now)
-            self.settle_in(run)
+            self.settle_in()
 
     # ---- parts -------------------------------------------------------------------------------
 
@@ -136,8 +135,8 @@ class Homes:
         call.holder = None
         call.homeless_until = since + self._space.policy.page_grace
 
-    def _move_or_end(self, run: Run, call: Call, code: CallCode) -> None:
-        found = self._desk.find(run, call.name)
+    def _move_or_end(self, call: Call, code: CallCode) -> None:
+        found = self._desk.find(call)
         if found is None:
             self._nobody(call, code)
         else:

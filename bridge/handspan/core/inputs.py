@@ -208,7 +208,7 @@ class EventSaid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSaid:
-    """A whole tool call of the agent; `ticket`: who waits for its value inside the step."""
+    """A whole tool call; `ticket`: who waits for its value inside the step, the agent or a tool."""
 
     run_id: RunId
     depth: int
@@ -216,6 +216,8 @@ class CallSaid:
     raw: str
     wish: str | None = None
     ticket: str | None = None
+    by_tool: bool = False
+    """A server tool of the step makes it."""
 
 
 @dataclass(frozen=True, slots=True)

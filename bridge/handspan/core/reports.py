@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from handspan_protocol.content import scrub
+from handspan_protocol.ids import RunId
 from handspan_protocol.limits import PROGRESS_INTERVAL_S
 
 from .call import Call, Settlement
@@ -21,11 +22,11 @@ Json = Any
 def show_results(space: Space, calls: Iterable[Call]) -> None:
     """Put settled results into the log, in call order, up to the first that is open."""
     for call in calls:
-        if call.settlement is None:
+        if not call.over or call.final is None:
             return
         if not call.result_shown:
             call.result_shown = True
-            _show(space, call, call.settlement)
+            _show(space, call, call.final)
 
 
 def _show(space: Space, call: Call, settlement: Settlement) -> None:
@@ -38,14 +39,15 @@ def _show(space: Space, call: Call, settlement: Settlement) -> None:
             "role": "tool",
             "content": shown if isinstance(shown, str) else list(shown),
             "metadata": {"handspan": settlement.told()},
-        }
+        },
+        call.owner,
     )
 
 
 def tell(space: Space, call: Call, state: str, **more: Json) -> None:
     """Say at once, to everybody on the thread, what became of the call."""
     call.last = {"callId": call.id, "state": state, **more}
-    space.custom("call", call.last)
+    space.custom("call", call.last, call.owner)
 
 
 def progress(space: Space, call: Call, made: ProgressMade) -> None:
@@ -65,9 +67,11 @@ def tell_progress(space: Space, call: Call) -> None:
 
 
 def run_started(
-    space: Space, run: Run, message: Mapping[str, Json] | None, after: str | None
+    space: Space, run: Run, message: Mapping[str, Json] | None = None, after: str | None = None
 ) -> None:
-    """RUN_STARTED with the new message; where history was cut, what is left of it."""
+    """RUN_STARTED with the new message; what is left of a history that was cut; a changed state."""
+    run.announced = True
+    space.suggestions = ()
     new = [] if message is None else [_with_id(space, message)]
     kept = None if after is None else space.transcript.cut_after(after)
     thread_id = space.key.thread_id
@@ -81,6 +85,9 @@ def run_started(
     )
     if kept is not None:
         space.emit({"type": "MESSAGES_SNAPSHOT", "messages": [*kept, *new]})
+    if space.state_changed_between:
+        space.state_changed_between = False
+        space.emit({"type": "STATE_SNAPSHOT", "snapshot": space.transcript.state})
 
 
 def run_finished(
@@ -98,12 +105,34 @@ def run_finished(
     )
 
 
-def say_as_user(space: Space, text: str) -> None:
+def subrun_started(space: Space, sub: Run, text: str) -> None:
+    """SUBAGENT_STARTED, and what the sub-run was told."""
+    assert sub.parent is not None  # of its caller
+    sub.announced = True
+    above = sub.parent.owner
+    parent = {} if above is None else {"parentSubagentRunId": above}
+    space.emit({"type": "SUBAGENT_STARTED", "name": sub.agent, **parent}, sub.id)
+    if text:
+        say_as_user(space, text, sub.id)
+
+
+def subrun_finished(space: Space, sub: Run, result: Mapping[str, Json]) -> None:
+    """The end of a sub-run that was neither aborted nor failed."""
+    outcome = {"type": "success"}
+    space.emit({"type": "SUBAGENT_FINISHED", "outcome": outcome, "result": result}, sub.id)
+
+
+def subrun_failed(space: Space, sub: Run, code: str, message: str) -> None:
+    """The end of one that was."""
+    space.emit({"type": "SUBAGENT_ERROR", "code": code, "message": message}, sub.id)
+
+
+def say_as_user(space: Space, text: str, owner: RunId | None = None) -> None:
     """A user's text in the middle of a run."""
     message = space.ids.new("m")
-    space.emit({"type": "TEXT_MESSAGE_START", "messageId": message, "role": "user"})
-    space.emit({"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": scrub(text)})
-    space.emit({"type": "TEXT_MESSAGE_END", "messageId": message})
+    space.emit({"type": "TEXT_MESSAGE_START", "messageId": message, "role": "user"}, owner)
+    space.emit({"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": scrub(text)}, owner)
+    space.emit({"type": "TEXT_MESSAGE_END", "messageId": message}, owner)
 
 
 def _with_id(space: Space, message: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,8 +1,9 @@
 """A run as data: one answer to one request, the whole recursion, and its step under way.
 
 Owns what a run remembers (its depth, its calls, what it has said, who asked) and the facts that
-the follow-up table is asked about. Changed only by its own methods and by `thread`, which moves it.
-Deliberately does not know how calls are carried out, nor who is listening.
+the follow-up table is asked about. A **sub-run** is a run too: one step of its `parent` waits for
+it, and everything it says carries its id. Changed only by its own methods and by those that move
+runs. Deliberately does not know how calls are carried out, nor who is listening.
 """
 
 from collections.abc import Mapping
@@ -32,15 +33,26 @@ class Step:
 
     depth: int
     emission: Emission | None = None
-    """None in step 0 of a `tool.invoke`: no agent speaks."""
+    """None before it is opened."""
     calls: list[Call] = field(default_factory=list)
+    opened: bool = False
+    """Its STEP_STARTED is in the log, and its STEP_FINISHED is not."""
     ended: bool = False
     finish_reason: str | None = None
     handoff: str | None = None
+    agent: str | None = None
+    """Who speaks in place of the run's agent, by a hook's wish."""
+    withheld: frozenset[str] = frozenset()
+    """Tools that a hook took away from it."""
+    counted: bool = False
+    """It has settled once, and its round was counted."""
+    reviewed: bool = False
+    """`after_step` is through."""
 
     @property
     def open_calls(self) -> int:
-        return sum(call.open for call in self.calls)
+        """Calls that are not over, in the eyes of the run: a result may wait for its hook."""
+        return sum(not call.over for call in self.calls)
 
     @property
     def name(self) -> str:
@@ -48,14 +60,30 @@ class Step:
         return f"step-{self.depth}"
 
 
+Asking = Literal["before_run", "after_step", "stop_when"]
+"""What of the application's own code a run waits for."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Run:
-    """One run under way."""
+    """One run under way; of a sub-run `request` is the root's."""
 
     id: RunId
     request: RunRequested | InvokeRequested
     agent: str
     principal: Principal
+    parent: "Run | None" = None
+    """Of a sub-run: whose step waits for it."""
+    ticket: str = ""
+    """Of a sub-run: who in that step waits."""
+    subs: dict[RunId, "Run"] = field(default_factory=dict)
+    """Its step's sub-runs, as long as they are under way."""
+    subs_made: int = 0
+    """Of the root: all that were ever begun below it."""
+    announced: bool = False
+    """Its RUN_STARTED (SUBAGENT_STARTED) is in the log."""
+    replied: bool = False
+    """Of a `tool.invoke`: the command was answered."""
     context: tuple[ContextItem, ...] = ()
     """What the request brought along."""
     context_began: tuple[ContextItem, ...] = ()
@@ -68,14 +96,29 @@ class Run:
     """The settled calls of every step so far; for stop conditions."""
     said: list[str] = field(default_factory=list)
     said_chars: int = 0
+    """Of the root: with what its sub-runs said."""
     fingerprint: str = ""
     repeats: int = 0
     reflecting: bool = False
     """The last step, without tools, at the depth limit."""
-    judging: bool = False
-    """Stop conditions are being evaluated."""
+    asking: Asking | None = None
     output: Json = None
     has_output: bool = False
+    root: "Run" = field(init=False)
+    """The top-level run; itself when it is one."""
+
+    def __post_init__(self) -> None:
+        self.root = self if self.parent is None else self.parent.root
+
+    @property
+    def owner(self) -> RunId | None:
+        """The `subagentRunId` of what it says; None: it is no sub-run."""
+        return None if self.parent is None else self.id
+
+    @property
+    def speaker(self) -> str:
+        """The agent that speaks in the step under way."""
+        return self.step.agent or self.agent
 
     @property
     def asker(self) -> Asker:
@@ -93,7 +136,8 @@ class Run:
     @property
     def invoked(self) -> bool:
         """Whether the step under way is the call of a `tool.invoke`."""
-        return isinstance(self.request, InvokeRequested) and self.depth == 0
+        button = self.parent is None and isinstance(self.request, InvokeRequested)
+        return button and self.depth == 0
 
     @property
     def follow_up(self) -> bool | str:
@@ -106,6 +150,7 @@ class Run:
 
     def count_round(self) -> None:
         """Remember the settled step: its results, and whether it only repeats the one before."""
+        self.step.counted = True
         self.results = tuple(call.value() for call in self.step.calls)
         self.rounds.append(self.results)
         marks = [[c.name, _spelled(c.raw)] for c in self.step.calls]
@@ -155,6 +200,5 @@ def _spelled(raw: str) -> str:
 
 
 def _facts(call: Call) -> CallFacts:
-    settled = call.settlement
-    failed = settled is None or settled.code is not None
+    failed = call.final is None or call.final.code is not None
     return CallFacts(failed, call.spec is None or call.spec.tool.follow_up)

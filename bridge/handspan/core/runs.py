@@ -1,46 +1,54 @@
 """The runs of one thread: the one under way, and those that wait for it.
 
-Owns how a run begins, goes from step to step, and ends, in whatever way, with nothing left open.
-`desk` sees its calls through, `emission` makes what its agent says a valid sequence, `follow_up`
-says whether to go on. Deliberately does not know pages' commands; above sits `thread`.
+Owns how a run begins and goes from step to step. `speech` hears what its agents say, `subruns`
+begins what its steps delegate, `proposals` and `desk` see its calls through, `follow_up` says
+whether to go on, and `endings` ends it. Deliberately does not know pages' commands; above sits
+`thread`.
 
 Resuming at depth n+1 is a new Step of the same Run: a loop, whose events cost the same at every
-depth. *Source:* behaviour.md 2 and 4.
+depth. A step has settled when it has ended and nothing of it is open, no call and no sub-run: count
+decides, never time. *Source:* behaviour.md 2 and 4.
 """
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from handspan_protocol.errors import (
-    CallCode,
-    CommandCode,
-    PeerError,
-    RunCode,
-    StopReason,
-    UsageError,
-)
+from handspan_protocol.errors import CommandCode, PeerError, RunCode, StopReason
 from handspan_protocol.ids import RunId
 
 from . import inputs as i
 from . import session_inputs as s
 from .admission import Request, Roster, why_not
-from .call import Call, CallState
+from .call import Call
 from .desk import Desk
-from .effects import JudgeStops, RunOver, RunValue, StartStep, StopStep
-from .emission import Emission, Misplaced
-from .follow_up import Continue, Judge, Stop, is_whole, should_continue
-from .reports import invoke_result, run_finished, run_started, say_as_user, show_results
-from .run import Run, Step
-from .sink import StepSink, change_state
+from .effects import (
+    JudgeRun,
+    JudgeStops,
+    ReviewStep,
+    RunOver,
+    RunValue,
+    StartStep,
+    StopStep,
+    StopSuggesting,
+    Suggest,
+)
+from .emission import Emission
+from .endings import Endings
+from .follow_up import Continue, Judge, Stop, should_continue
+from .live import Live
+from .proposals import Proposals
+from .reports import invoke_result, run_started, say_as_user, show_results
+from .run import Asking, Run, Step
+from .sink import StepSink
 from .space import Space
+from .speech import Speech
+from .subruns import Subruns
 
 Json = Any
 Change = Literal[1, 0, -1]
 
 _BROKE = "something broke in the server"
-_CUT = "the turn was cut off before this call was complete; it was not carried out"
 
 
 class Runs:
@@ -48,16 +56,30 @@ class Runs:
 
     def __init__(self, space: Space, roster: Roster) -> None:
         self.space = space
-        self.desk = Desk(space, self._call_settled)
-        self.run: Run | None = None
-        self.last_run: dict[str, Json] | None = None
-        """`snapshot.lastRun`."""
+        self.live = Live()
+        self.desk = Desk(space, self.live, roster.hooks, self._call_over)
+        self.proposals = Proposals(space, self.live, self.desk, roster.hooks)
+        self.endings = Endings(space, self.live, self.desk, self._over)
+        self.speech = Speech(
+            space,
+            self.live,
+            desk=self.desk,
+            proposals=self.proposals,
+            endings=self.endings,
+            agents=roster.agents,
+        )
+        self.subruns = Subruns(space, self.live, roster.agents, self._start_step)
         self.queue: deque[Request] = deque()
+        self._suggesting: RunId | None = None
         self._roster = roster
         self._used: set[str] = set()
-        self._state_changed_between = False
 
-    # ---- starting ----------------------------------------------------------------------------
+    @property
+    def run(self) -> Run | None:
+        """The top-level run under way."""
+        return self.live.root
+
+    # ---- requests ----------------------------------------------------------------------------
 
     def requested(self, event: Request) -> None:
         problem = self._why_not_now(event)
@@ -73,7 +95,7 @@ class Runs:
             self._begin(request)
         elif request.if_busy == "replace":
             self.queue.appendleft(request)
-            self.abort(self.run)
+            self.endings.abort(self.run)
         else:
             self.queue.append(request)
 
@@ -93,173 +115,138 @@ class Runs:
         if request.asker.session is not None:
             self.space.tell(request.asker.session, s.RunCounted(self.space.key, running, queued))
 
+    # ---- beginning ---------------------------------------------------------------------------
+
     def _begin(self, request: Request) -> None:
-        assert request.run_id is not None  # given in `_requested`
-        run_id, principal = request.run_id, request.principal
-        self.run = run = Run(id=run_id, request=request, agent="default", principal=principal)
+        assert request.run_id is not None  # given in `requested`
+        self.stop_suggesting()
+        run = Run(id=request.run_id, request=request, agent="default", principal=request.principal)
+        self.live.add(run)
         self.space.record("run_started", runId=run.id)
+        if "before_run" in self._roster.hooks:
+            run.asking = "before_run"
+            self.space.do(JudgeRun(run.id, request))
+        else:
+            self._open(run)
+
+    def run_judged(self, event: i.RunJudged) -> None:
+        """`before_run` let it begin, perhaps changed; or it is over before its first step."""
+        run = self._asked(event.run_id, "before_run")
+        if run is None:
+            return
+        if event.request is None:
+            code = RunCode(event.code or RunCode.AGENT_ERROR)
+            self.endings.fail(run, code, event.message or "")
+            return
+        run.request = event.request
+        problem = why_not(event.request, self.space, self._roster)
+        if problem is None:
+            self._open(run)
+        else:
+            self.endings.fail(run, RunCode.AGENT_ERROR, problem.message)
+
+    def _open(self, run: Run) -> None:
+        request = run.request
         if isinstance(request, i.RunRequested):
             run.agent = request.agent or "default"
             run.context, run.forwarded_props = request.context, request.forwarded_props
             run.context_began = self.space.context_of(run.starter, (), ())
-            self._announce(run, request.message, request.after)
+            run_started(self.space, run, request.message, request.after)
             self._start_step(run)
         else:
-            self._announce(run, None, None)
-            self._start_invoked(run, request)
-
-    def _announce(self, run: Run, message: Mapping[str, Json] | None, after: str | None) -> None:
-        run_started(self.space, run, message, after)
-        if self._state_changed_between:
-            self._state_changed_between = False
-            state = self.space.transcript.state
-            self.space.emit({"type": "STATE_SNAPSHOT", "snapshot": state})
+            run_started(self.space, run)
+            self._open_step(run).call(None, request.name, request.raw)
+            self.speech.end_step(run, None)
 
     def state_changed(self) -> None:
         """A page changed the state; between runs that is said again when the next one starts."""
-        self._state_changed_between = self.run is None
+        self.space.state_changed_between = self.run is None or not self.run.announced
 
     # ---- steps -------------------------------------------------------------------------------
 
-    def _start_step(self, run: Run) -> None:
+    def _open_step(self, run: Run) -> Emission:
         step = run.step
+        step.opened = True
         step.emission = Emission(StepSink(self.space, self.desk, run))
-        self.space.emit({"type": "STEP_STARTED", "stepName": step.name})
+        self.space.emit({"type": "STEP_STARTED", "stepName": step.name}, run.owner)
+        return step.emission
+
+    def _start_step(self, run: Run) -> None:
+        self._open_step(run)
         self.space.do(
             StartStep(
                 run_id=run.id,
-                depth=step.depth,
+                depth=run.depth,
                 agent=run.agent,
                 tools=() if run.reflecting else self.desk.offered(run),
                 context=self.space.context_of(run.starter, run.context, run.context_began),
-                messages=self.space.transcript.view(),
+                messages=self.space.transcript.shown_to(run.owner),
                 state=self.space.transcript.state,
                 results=run.results,
                 forwarded_props=run.forwarded_props,
                 principal=run.principal,
+                parent=run.parent.id if run.parent else None,
             )
         )
-
-    def _start_invoked(self, run: Run, request: i.InvokeRequested) -> None:
-        step = run.step
-        self.space.emit({"type": "STEP_STARTED", "stepName": step.name})
-        Emission(StepSink(self.space, self.desk, run)).call(None, request.name, request.raw)
-        self._end_step(run, None)
-
-    def _speaking(self, run_id: RunId, depth: int) -> Run | None:
-        """The run whose step is still being spoken; None: what it says comes too late."""
-        run = self.run
-        if run is None or run.id != run_id or run.depth != depth or run.step.ended:
-            return None
-        return run
-
-    def text_said(self, event: i.TextSaid) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is not None and run.step.emission is not None:
-            for delta in event.deltas:
-                run.step.emission.text(delta)
-                if run.said_chars > self.space.policy.output_bytes:
-                    self._check_output(run)
-                    break
-
-    def reasoning_said(self, event: i.ReasoningSaid) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is not None and run.step.emission is not None:
-            run.step.emission.reasoning(event.text)
-            self._check_output(run)
-
-    def event_said(self, event: i.EventSaid) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is None or run.step.emission is None:
-            return
-        try:
-            run.step.emission.event(event.event)
-        except (Misplaced, UsageError, PeerError) as problem:
-            self._fail(run, RunCode.AGENT_ERROR, str(problem))
-        else:
-            self._check_output(run)
-
-    def call_said(self, event: i.CallSaid) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is None or run.step.emission is None:
-            return
-        call_id = run.step.emission.call(event.wish, event.name, event.raw)
-        if event.ticket is not None:
-            call = self.desk.calls[call_id]
-            call.ticket = event.ticket
-            self.desk.propose(run, call)
-        self._check_output(run)
-
-    def handoff_said(self, event: i.HandoffSaid) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is None or run.step.handoff is not None:
-            return
-        if event.agent in self._roster.agents:
-            run.step.handoff = event.agent
-        else:
-            self._fail(run, RunCode.AGENT_ERROR, f"no agent {event.agent[:64]!r} to hand over to")
-
-    def state_said(self, event: i.StateSaid) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is None:
-            return
-        try:
-            change_state(self.space, event.patch, event.state)
-        except (UsageError, PeerError) as problem:
-            self._fail(run, RunCode.AGENT_ERROR, str(problem))
-
-    def step_ended(self, event: i.StepEnded) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is None or run.step.emission is None:
-            return
-        run.step.emission.close()
-        if event.has_output:
-            run.output, run.has_output = event.output, True
-        self._end_step(run, event.finish_reason)
-
-    def _end_step(self, run: Run, finish_reason: str | None) -> None:
-        run.step.ended, run.step.finish_reason = True, finish_reason
-        for call in run.step.calls:
-            if call.state is not CallState.PROPOSED:
-                continue
-            if not is_whole(finish_reason):
-                self.desk.refuse(call, CallCode.TRUNCATED_TURN, _CUT)
-            elif run.reflecting:
-                self.desk.refuse(call, CallCode.LIMIT, "the run is at its depth limit")
-            else:
-                self.desk.propose(run, call)
-
-    def step_failed(self, event: i.StepFailed) -> None:
-        run = self._speaking(event.run_id, event.depth)
-        if run is not None:
-            self._fail(run, RunCode(event.code), event.message)
-
-    def stops_judged(self, event: i.StopsJudged) -> None:
-        run = self.run
-        asked = run is not None and run.judging and run.id == event.run_id
-        if run is not None and asked and run.depth == event.depth:
-            self._follow_up(run, event.stop)
 
     # ---- going on ----------------------------------------------------------------------------
 
     def move_on(self) -> None:
-        """After every input: dispatch what can go, and decide when a step has settled."""
-        while self.run is not None:
-            run = self.run
-            if self.desk.open_calls:
-                self.desk.pump(run)
-            if not run.step.ended or run.step.open_calls or run.judging:
-                return
+        """After every input: dispatch what can go, and decide where a step has settled."""
+        if self.desk.open_calls:
+            self.desk.pump()
+        moved = True
+        while moved:
+            moved = False
+            for run in self.live:
+                if run.step.ended and self._settled(run):
+                    moved = self._go_on(run) or moved
+
+    def _settled(self, run: Run) -> bool:
+        return not (run.asking or run.subs or run.step.open_calls)
+
+    def _go_on(self, run: Run) -> bool:
+        """Whether something came of it but a question."""
+        if not run.step.counted:
             run.count_round()
-            self._follow_up(run, None)
-            if run.judging:
-                return
+        if "after_step" in self._roster.hooks and not run.step.reviewed:
+            run.asking = "after_step"
+            self.space.do(
+                ReviewStep(
+                    run_id=run.id,
+                    depth=run.depth,
+                    calls=run.results,
+                    finish_reason=run.step.finish_reason,
+                )
+            )
+            return False
+        self._follow_up(run, None)
+        if self.desk.open_calls:
+            self.desk.pump()
+        return run.asking is None
+
+    def step_reviewed(self, event: i.StepReviewed) -> None:
+        run = self._asked(event.run_id, "after_step", event.depth)
+        if run is not None:
+            run.step.reviewed = True
+
+    def stops_judged(self, event: i.StopsJudged) -> None:
+        run = self._asked(event.run_id, "stop_when", event.depth)
+        if run is not None:
+            self._follow_up(run, event.stop)
+
+    def _asked(self, run_id: RunId, what: Asking, depth: int = 0) -> Run | None:
+        """The run that waits for this answer; it waits no more."""
+        run = self.live.get(run_id)
+        if run is None or run.asking != what or run.depth != depth:
+            return None
+        run.asking = None
+        return run
 
     def _follow_up(self, run: Run, stop_condition: bool | None) -> None:
-        verdict = should_continue(run.facts(stop_condition), self.space.policy)
-        run.judging = isinstance(verdict, Judge)
-        match verdict:
+        match should_continue(run.facts(stop_condition), self.space.policy):
             case Judge():
+                run.asking = "stop_when"
                 self.space.do(JudgeStops(run.id, run.depth, tuple(run.rounds)))
             case Continue():
                 self._next_step(run)
@@ -272,10 +259,10 @@ class Runs:
             run.reflecting = True
             self._next_step(run)
         else:
-            self._finish(run, {"type": "success"}, reason)
+            self.endings.finish(run, reason)
 
     def _next_step(self, run: Run) -> None:
-        self._close_step(run)
+        self.endings.close_step(run)
         if run.invoked and isinstance(run.follow_up, str) and run.follow_up:
             say_as_user(self.space, run.follow_up)
         run.agent = run.step.handoff or run.agent
@@ -285,8 +272,9 @@ class Runs:
     # ---- ends --------------------------------------------------------------------------------
 
     def abort_requested(self, event: i.AbortRequested) -> None:
-        if self.run is not None and event.run_id in (None, self.run.id):
-            self.abort(self.run)
+        run = self.run if event.run_id is None else self.live.get(event.run_id)
+        if run is not None:
+            self.endings.abort(run)
             self.space.reply(event.asker, {"aborted": True})
             return
         queued = [r for r in self.queue if r.run_id == event.run_id]
@@ -295,43 +283,17 @@ class Runs:
             self._drop_queued(request)
         self.space.reply(event.asker, {"aborted": bool(queued)})
 
+    def has(self, run_id: RunId) -> bool:
+        """Whether this run, or sub-run, is under way or waiting here."""
+        return self.live.get(run_id) is not None or any(r.run_id == run_id for r in self.queue)
+
     def end_all(self) -> None:
         """Abort what is under way and what waits behind it."""
         while self.queue:
             self._drop_queued(self.queue.popleft())
         if self.run is not None:
-            self.abort(self.run)
-
-    def _drop_queued(self, request: Request) -> None:
-        assert request.run_id is not None  # given in `_requested`
-        self._count(request, running=0, queued=-1)
-        if isinstance(request, i.InvokeRequested):
-            denied = PeerError(CommandCode.DENIED, "the run was aborted before it began")
-            self.space.reply(request.asker, error=denied)
-        value = RunValue(run_id=request.run_id, reason=StopReason.ABORTED.value, depth=0)
-        self.space.do(RunOver(request.asker, value))
-
-    def abort(self, run: Run) -> None:
-        """All in one turn: nothing of the run is left open, nobody is waited for (P5)."""
-        self.space.record("run_aborted", runId=run.id)
-        self._silence(run)
-        for call in list(self.desk.open_calls.values()):
-            self.desk.abort(call)
-        self._finish(run, {"type": "cancelled"}, StopReason.ABORTED)
-
-    def _fail(self, run: Run, code: RunCode, message: str) -> None:
-        half = [call for call in run.step.calls if not call.ended]
-        self._silence(run)
-        for call in list(self.desk.open_calls.values()):
-            if call in half or call.state is CallState.PROPOSED:
-                self.desk.refuse(call, CallCode.TRUNCATED_TURN, _CUT)
-            else:
-                self.desk.abort(call)
-        self._close_step(run)
-        error = {"code": code.value, "message": message[:2_000] or "the agent failed"}
-        self.space.emit({"type": "RUN_ERROR", **error})
-        self.last_run = {"runId": run.id, "error": error}
-        self._over(run, "failed", code.value, error["message"])
+            self.endings.abort(self.run)
+        self.stop_suggesting()
 
     def give_up(self) -> None:
         """Something broke: end the run as a failed one, and, where even that fails, drop it."""
@@ -339,40 +301,39 @@ class Runs:
         if run is None:
             return
         try:
-            self._fail(run, RunCode.INTERNAL, _BROKE)
+            self.endings.fail(run, RunCode.INTERNAL, _BROKE)
             self.move_on()
         except Exception:
-            self.run = None
-            self.desk.forget(run)
-            self.space.do(StopStep(run.id, run.depth))
-            self.space.do(RunOver(run.asker, run.value("failed", RunCode.INTERNAL, _BROKE)))
-            self._count(run.request, running=-1, queued=0)
+            self._drop(run)
 
-    def _silence(self, run: Run) -> None:
-        """Close the agent's stream and end what it left open."""
-        if not run.step.ended:
-            self.space.do(StopStep(run.id, run.depth))
-            run.step.ended = True
-            if run.step.emission is not None:
-                run.step.emission.close()
-
-    def _close_step(self, run: Run) -> None:
-        show_results(self.space, run.step.calls)
-        self.space.emit({"type": "STEP_FINISHED", "stepName": run.step.name})
-
-    def _finish(self, run: Run, outcome: dict[str, Json], reason: StopReason) -> None:
-        self._close_step(run)
-        result = run.result(reason.value)
-        run_finished(self.space, run, outcome, result)
-        self.last_run = {"runId": run.id, "outcome": outcome, "result": result}
-        self._over(run, reason.value, None, None)
+    def _drop(self, run: Run) -> None:
+        for one in self.live:
+            self.space.do(StopStep(one.id, one.depth))
+        self.live.clear()
+        self.desk.forget_open()
+        self.space.do(RunOver(run.asker, run.value("failed", RunCode.INTERNAL, _BROKE)))
+        self._count(run.request, running=-1, queued=0)
 
     def _over(self, run: Run, reason: str, code: str | None, message: str | None) -> None:
+        """A top-level run has ended; the thread is the next one's."""
         self.space.record("run_ended", runId=run.id, reason=reason)
-        self.space.do(RunOver(run.asker, run.value(reason, code, message)))
+        value = run.value(reason, code, message)
+        self.space.do(RunOver(run.asker, value))
         self._count(run.request, running=-1, queued=0)
-        self.run = None
-        self._next_request()
+        if isinstance(run.request, i.InvokeRequested) and not run.replied:
+            self.space.reply(run.asker, error=_never_began(code))
+        if self.queue:
+            self._next_request()
+        elif reason == StopReason.COMPLETED.value:
+            self._suggest(value)
+
+    def _drop_queued(self, request: Request) -> None:
+        assert request.run_id is not None  # given in `requested`
+        self._count(request, running=0, queued=-1)
+        if isinstance(request, i.InvokeRequested):
+            self.space.reply(request.asker, error=_never_began(None))
+        value = RunValue(run_id=request.run_id, reason=StopReason.ABORTED.value, depth=0)
+        self.space.do(RunOver(request.asker, value))
 
     def _next_request(self) -> None:
         """The queue's head takes the thread; what can no longer start is answered and skipped."""
@@ -385,16 +346,38 @@ class Runs:
             else:
                 self._drop_queued(request)
 
+    # ---- suggestions -------------------------------------------------------------------------
+
+    def _suggest(self, value: RunValue) -> None:
+        if "suggest" in self._roster.hooks:
+            self._suggesting = value.run_id
+            self.space.do(Suggest(value, self.space.transcript.shown_to(None)))
+
+    def stop_suggesting(self) -> None:
+        """Nobody wants to know any more."""
+        if self._suggesting is not None:
+            self.space.do(StopSuggesting(self._suggesting))
+            self._suggesting = None
+
+    def suggestions_made(self, event: i.SuggestionsMade) -> None:
+        if event.run_id == self._suggesting:
+            self._suggesting = None
+            self.space.suggestions = event.items
+            told = {"runId": event.run_id, "items": list(event.items)}
+            self.space.custom("suggestions", told)
+
     # ---- parts -------------------------------------------------------------------------------
 
-    def _call_settled(self, call: Call) -> None:
-        run = self.run
-        if run is None or call.run_id != run.id:
-            return
+    def _call_over(self, call: Call) -> None:
+        run = self.live.of(call)
         show_results(self.space, run.step.calls)
-        if run.invoked and isinstance(run.request, i.InvokeRequested):
+        if run.invoked and call is run.step.calls[0]:
+            run.replied = True
             self.space.reply(run.asker, invoke_result(call))
 
-    def _check_output(self, run: Run) -> None:
-        if self.run is run and run.said_chars > self.space.policy.output_bytes:
-            self._fail(run, RunCode.OUTPUT_LIMIT, "the run said more than it may")
+
+def _never_began(code: str | None) -> PeerError:
+    """The answer to a `tool.invoke` whose call was never made."""
+    if code in (None, RunCode.DENIED.value):
+        return PeerError(CommandCode.DENIED, "the run was over before it began")
+    return PeerError(CommandCode.INTERNAL, "this could not be done")

@@ -6,8 +6,9 @@ Owns what the run counts of it (text said, size) and what an agent may settle by
 
 from typing import Any
 
+from handspan_protocol.codec import encode
 from handspan_protocol.errors import CommandCode, PeerError
-from handspan_protocol.ids import CallId, MessageId
+from handspan_protocol.ids import CallId, MessageId, RunId
 from handspan_protocol.limits import NESTING_MAX
 from handspan_protocol.strict_json import size_within
 
@@ -25,25 +26,29 @@ Json = Any
 class StepSink:
     """Where one step's sequence goes; see `emission.Sink`."""
 
-    __slots__ = ("_desk", "_run", "_space")
+    __slots__ = ("_desk", "_mark", "_root", "_run", "_space")
 
     def __init__(self, space: Space, desk: Desk, run: Run) -> None:
         self._space = space
         self._desk = desk
         self._run = run
+        self._root = run.root
+        self._mark = b"" if run.owner is None else b'{"subagentRunId":%b,' % encode(run.owner)
+        """What every delta of a sub-run begins with."""
 
     def emit(self, event: dict[str, Json]) -> None:
         delta = event.get("delta")
         if isinstance(delta, str):
-            self._run.said_chars += len(delta)
+            self._root.said_chars += len(delta)
             if event["type"] == "TEXT_MESSAGE_CONTENT":
                 self._run.said.append(delta)
-        self._space.emit(event)
+        self._space.emit(event, self._run.owner)
 
     def say(self, head: bytes, message_id: str, delta: str) -> None:
-        run = self._run
-        run.said_chars += len(delta)
-        run.said.append(delta)
+        self._root.said_chars += len(delta)
+        self._run.said.append(delta)
+        if self._mark:
+            head = self._mark + head[1:]
         self._space.emit_delta(head, message_id, delta)
 
     def new_id(self, kind: str) -> str:
@@ -67,7 +72,7 @@ class StepSink:
     def call_provided(self, call_id: CallId, content: Json) -> None:
         """Taken only for a call that nobody here would carry out (C042)."""
         call = self._desk.calls[call_id]
-        if call.state is not CallState.PROPOSED or self._desk.find(self._run, call.name):
+        if call.state is not CallState.PROPOSED or self._desk.find(call):
             return
         parts = tuple(content) if isinstance(content, list) else None
         answer = Answer(value=content if parts is None else None, content=parts)
@@ -77,12 +82,13 @@ class StepSink:
         patch = event.get("delta")
         if event["type"] == "STATE_DELTA" and not isinstance(patch, list):
             raise Misplaced("STATE_DELTA without a patch")
-        change_state(
-            self._space, tuple(patch) if isinstance(patch, list) else None, event.get("snapshot")
-        )
+        given = tuple(patch) if isinstance(patch, list) else None
+        change_state(self._space, given, event.get("snapshot"), self._run.owner)
 
 
-def change_state(space: Space, patch: tuple[Json, ...] | None, state: Json) -> None:
+def change_state(
+    space: Space, patch: tuple[Json, ...] | None, state: Json, owner: RunId | None = None
+) -> None:
     """Set or patch the state, all of it or none.
 
     Raises:
@@ -94,9 +100,9 @@ def change_state(space: Space, patch: tuple[Json, ...] | None, state: Json) -> N
     _check_state(space, after)
     space.record("state")
     if patch is not None:
-        space.emit({"type": "STATE_DELTA", "delta": list(patch)})
+        space.emit({"type": "STATE_DELTA", "delta": list(patch)}, owner)
     else:
-        space.emit({"type": "STATE_SNAPSHOT", "snapshot": state})
+        space.emit({"type": "STATE_SNAPSHOT", "snapshot": state}, owner)
 
 
 def _check_state(space: Space, state: Json) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from handspan_protocol.codec import encode
 from handspan_protocol.errors import PeerError
 from handspan_protocol.frames import ContextItem
-from handspan_protocol.ids import SessionId
+from handspan_protocol.ids import RunId, SessionId
 
 from .arguments import ToolSpec
 from .effects import Fact, Record, Reply, TellSession, ThreadEffect
@@ -36,6 +36,8 @@ class Space:
         "policy",
         "readers",
         "server",
+        "state_changed_between",
+        "suggestions",
         "transcript",
     )
 
@@ -52,6 +54,10 @@ class Space:
         """Every session that is at the thread's service, in the order they came."""
         self.readers: set[SessionId] = set()
         """Those that have the thread open."""
+        self.state_changed_between = False
+        """The state was changed between runs: the next one says it again."""
+        self.suggestions: tuple[str, ...] = ()
+        """What the user might say next; of the last run, until another begins."""
         self.now = 0.0
         self.effects: list[ThreadEffect] = []
 
@@ -74,8 +80,10 @@ class Space:
         older, newer = (now, own) if now == began else (own, now)
         return tuple({item.name: item for item in (*older, *newer)}.values())
 
-    def emit(self, event: dict[str, Json]) -> None:
-        """Take one event into the log and the messages; the only way in."""
+    def emit(self, event: dict[str, Json], owner: RunId | None = None) -> None:
+        """Take one event into the log and the messages; the only way in. `owner`: a sub-run."""
+        if owner is not None:
+            event["subagentRunId"] = owner
         encoded = encode(event)
         self.transcript.apply(event)
         self.log.append(encoded)
@@ -88,8 +96,8 @@ class Space:
         self.log.append(head + encode(delta) + b"}")
         self.transcript.add_text(message_id, delta)
 
-    def custom(self, name: str, value: Json) -> None:
-        self.emit({"type": "CUSTOM", "name": f"handspan.{name}", "value": value})
+    def custom(self, name: str, value: Json, owner: RunId | None = None) -> None:
+        self.emit({"type": "CUSTOM", "name": f"handspan.{name}", "value": value}, owner)
 
     def do(self, effect: ThreadEffect) -> None:
         self.effects.append(effect)

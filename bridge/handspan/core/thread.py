@@ -24,6 +24,7 @@ from .desk import Desk
 from .effects import Broke, ThreadEffect, ThreadOver
 from .homes import Homes
 from .inputs import ThreadInput
+from .live import Live
 from .log import Log
 from .parties import Asker, IdSource, PageView, ThreadKey
 from .policy import Policy
@@ -126,11 +127,8 @@ class Thread:
 
     def picture(self, session: SessionId) -> Snapshot:
         """State(snapshot) + later events == state(all events) (P9)."""
-        run, step = self.run, self.run.step if self.run else None
-        emission = step.emission if step else None
-        told = None
-        if run is not None:
-            told = {"runId": run.id, "depth": run.depth, "status": run.status}
+        run = self.run if self.run is not None and self.run.announced else None
+        told = {"runId": run.id, "depth": run.depth, "status": run.status} if run else None
         return Snapshot(
             thread_id=self.space.key.thread_id,
             epoch=self.epoch,
@@ -138,16 +136,10 @@ class Thread:
             messages=self.space.transcript.view(),
             state=self.space.transcript.state,
             run=told,
-            last_run=self.runs.last_run,
+            last_run=self.runs.endings.last_run,
             calls=tuple(_pictured(c, session) for c in self.desk.calls_of(run)) if run else (),
-            open={
-                "messages": emission.open_texts if emission else [],
-                "reasoning": emission.open_reasoning if emission else [],
-                "calls": emission.open_calls if emission else [],
-                "steps": [step.name] if step else [],
-                "subagents": [],
-            },
-            suggestions=(),
+            open=_opened(self.runs.live),
+            suggestions=self.space.suggestions,
         )
 
     # ---- pages -------------------------------------------------------------------------------
@@ -161,7 +153,7 @@ class Thread:
         self.space.readers.discard(event.session)
         if self.run is not None and self.run.starter != event.session:
             self.homes.vacate(event.session, self.space.now)
-            self.homes.settle_in(self.run)
+            self.homes.settle_in()
         self._let_go(event.session)
 
     def _page_changed(self, event: i.PageChanged) -> None:
@@ -170,8 +162,7 @@ class Thread:
 
     def _page_seen(self, page: PageView) -> None:
         self.space.pages[page.session] = page
-        if self.run is not None:
-            self.homes.changed(self.run, page.session)
+        self.homes.changed(page.session)
 
     def _page_returned(self, event: i.PageReturned) -> None:
         session = event.page.session
@@ -180,8 +171,7 @@ class Thread:
         same = event.document_before == event.page.document
         self.space.pages[session] = event.page
         self.homes.returned(session, event.journal, same_document=same)
-        if self.run is not None:
-            self.homes.changed(self.run, session)
+        self.homes.changed(session)
         if session in self.space.readers:
             self.desk.ask_again(session)
 
@@ -195,14 +185,13 @@ class Thread:
         else:
             self.space.pages[event.session] = replace(page, tools={}, attached=False, gone=True)
         self.homes.gone(event.session, event.since)
-        if self.run is not None:
-            self.homes.settle_in(self.run)
+        self.homes.settle_in()
         self._abort_without_pages()
 
     def _abort_without_pages(self) -> None:
         wanted = self.space.policy.on_disconnect == "abort"
         if wanted and self.run is not None and not self._anybody_there():
-            self.runs.abort(self.run)
+            self.runs.endings.abort(self.run)
 
     def _anybody_there(self) -> bool:
         return not all(page.gone for page in self.space.pages.values())
@@ -264,9 +253,8 @@ class Thread:
 
     def _approve(self, event: i.ApprovalGiven) -> Any:
         call = self._known(event.call_id)
-        status = self.desk.approve(call, event)
-        if self.run is not None:
-            self.homes.approved(self.run, call)
+        status = self.runs.proposals.approve(call, event)
+        self.homes.approved(call)
         return status
 
     def _tool_returned(self, event: i.ToolReturned) -> None:
@@ -275,14 +263,30 @@ class Thread:
             self.desk.answer(call, event.answer)
 
     def _deadline_passed(self, _: i.DeadlinePassed) -> None:
-        if self.run is not None:
-            self.desk.deadline_passed()
-        if self.run is not None:
-            self.homes.settle_in(self.run)
+        self.desk.deadline_passed()
+        self.homes.settle_in()
 
     def _deleted(self, _: i.Deleted) -> None:
         self.runs.end_all()
         self.space.do(ThreadOver())
+
+    # ---- what hooks say ----------------------------------------------------------------------
+
+    def _call_judged(self, event: i.CallJudged) -> None:
+        call = self.desk.calls.get(event.call_id)
+        if call is not None:
+            self.runs.proposals.judged(call, event.verdict, event.reason)
+
+    def _arguments_repaired(self, event: i.ArgumentsRepaired) -> None:
+        call = self.desk.calls.get(event.call_id)
+        if call is not None:
+            args = None if event.args is None else dict(event.args)
+            self.runs.proposals.repaired(call, args)
+
+    def _result_revised(self, event: i.ResultRevised) -> None:
+        call = self.desk.calls.get(event.call_id)
+        if call is not None:
+            self.desk.revised(call, event.answer)
 
     # ---- state -------------------------------------------------------------------------------
 
@@ -304,6 +308,19 @@ def _of_page(asker: Asker) -> SessionId:
     if asker.session is None:
         raise AssertionError("only a page holds calls")
     return asker.session
+
+
+def _opened(live: Live) -> dict[str, list[str]]:
+    """What is under way, of the run and of its sub-runs."""
+    steps = [run.step for run in live]
+    emissions = [step.emission for step in steps if step.emission is not None]
+    return {
+        "messages": [name for emission in emissions for name in emission.open_texts],
+        "reasoning": [name for emission in emissions for name in emission.open_reasoning],
+        "calls": [name for emission in emissions for name in emission.open_calls],
+        "steps": [step.name for step in steps if step.opened],
+        "subagents": [run.id for run in live if run.owner is not None],
+    }
 
 
 def _pictured(call: Call, session: SessionId) -> dict[str, Json]:
@@ -332,15 +349,23 @@ _HANDLERS: Final[Mapping[type, Callable[[Thread, Any], None]]] = {
     i.CallRefused: Thread._call_refused,
     i.ApprovalGiven: Thread._approval_given,
     i.StateGiven: Thread._state_given,
-    i.TextSaid: lambda thread, event: thread.runs.text_said(event),
-    i.ReasoningSaid: lambda thread, event: thread.runs.reasoning_said(event),
-    i.EventSaid: lambda thread, event: thread.runs.event_said(event),
-    i.CallSaid: lambda thread, event: thread.runs.call_said(event),
-    i.HandoffSaid: lambda thread, event: thread.runs.handoff_said(event),
-    i.StateSaid: lambda thread, event: thread.runs.state_said(event),
-    i.StepEnded: lambda thread, event: thread.runs.step_ended(event),
-    i.StepFailed: lambda thread, event: thread.runs.step_failed(event),
+    i.TextSaid: lambda thread, event: thread.runs.speech.text_said(event),
+    i.ReasoningSaid: lambda thread, event: thread.runs.speech.reasoning_said(event),
+    i.EventSaid: lambda thread, event: thread.runs.speech.event_said(event),
+    i.CallSaid: lambda thread, event: thread.runs.speech.call_said(event),
+    i.HandoffSaid: lambda thread, event: thread.runs.speech.handoff_said(event),
+    i.StateSaid: lambda thread, event: thread.runs.speech.state_said(event),
+    i.StepEnded: lambda thread, event: thread.runs.speech.step_ended(event),
+    i.StepFailed: lambda thread, event: thread.runs.speech.step_failed(event),
+    i.StepShaped: lambda thread, event: thread.runs.speech.step_shaped(event),
+    i.DelegateSaid: lambda thread, event: thread.runs.subruns.delegate_said(event),
+    i.RunJudged: lambda thread, event: thread.runs.run_judged(event),
+    i.CallJudged: Thread._call_judged,
+    i.ArgumentsRepaired: Thread._arguments_repaired,
+    i.ResultRevised: Thread._result_revised,
+    i.StepReviewed: lambda thread, event: thread.runs.step_reviewed(event),
     i.StopsJudged: lambda thread, event: thread.runs.stops_judged(event),
+    i.SuggestionsMade: lambda thread, event: thread.runs.suggestions_made(event),
     i.ToolReturned: Thread._tool_returned,
     i.Deleted: Thread._deleted,
     i.DeadlinePassed: Thread._deadline_passed,

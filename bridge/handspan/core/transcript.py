@@ -51,6 +51,10 @@ class Transcript:
         self._settle_pieces()
         return tuple(self.messages)
 
+    def shown_to(self, owner: str | None) -> tuple[Message, ...]:
+        """What an agent may see: the messages of its own run, or sub-run (`owner`), alone."""
+        return tuple(m for m in self.view() if m.get("subagentRunId") == owner)
+
     def has(self, message_id: str) -> bool:
         return message_id in self._by_id
 

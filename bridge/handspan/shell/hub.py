@@ -114,13 +114,9 @@ class Hub:
         return thread is not None and call_id in thread.desk.open_calls
 
     def thread_of_run(self, principal: str, run_id: RunId) -> ThreadKey | None:
-        """The thread on which this run is under way or waiting."""
+        """The thread on which this run, or sub-run, is under way or waiting."""
         for key in self.active:
-            thread = self.threads[key]
-            running = thread.run is not None and thread.run.id == run_id
-            if key.principal == principal and (
-                running or any(r.run_id == run_id for r in thread.runs.queue)
-            ):
+            if key.principal == principal and self.threads[key].runs.has(run_id):
                 return key
         return None
 
