@@ -294,7 +294,7 @@ CROWD = 300
 async def test_of_a_thousand_calls_that_ended_badly_nothing_is_left() -> None:
     """C153: timeouts, stops, lost pages, pages that say goodbye; the thread is as it was."""
     crowd = [call("t", {"n": n}) for n in range(CROWD)]
-    limits = {name: CROWD for name in ("calls_per_step", "open_calls_per_run")}
+    limits = dict.fromkeys(("calls_per_step", "open_calls_per_run"), CROWD)
     policy = Policy(**limits, open_calls_per_session=CROWD)  # type: ignore[arg-type]
     async with still_house(crowd, "ok", policy=policy) as home:
         definition = {"readOnly": True, "timeoutMs": 1_000}
