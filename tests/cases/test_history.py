@@ -1,7 +1,7 @@
 """What a model is called with: at every moment a history that a provider would take.
 
-Cases C057, C058, C061, C102, C134, C159, C160, C162; P1. What the bodies of requests look like is
-the adapters' business: here is what they are given.
+Cases C042, C048, C049, C057, C058, C061, C102, C134, C159, C160, C162; P1. What the bodies of
+requests look like is the adapters' business: here is what they are given.
 """
 
 from typing import Any
@@ -11,12 +11,20 @@ from ag_ui.core import (
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
+    ToolCallResultEvent,
 )
-from tests.acceptance.house import House, house, still_house, streamed
+from tests.acceptance.house import (
+    House,
+    house,
+    more_args,
+    start_call,
+    still_house,
+    streamed,
+)
 
 from handspan import Policy
 from handspan.core.transcript import broken_rules
-from handspan.testing import call
+from handspan.testing import Pause, call
 
 Shape = list[tuple[str, Any]]
 
@@ -158,7 +166,7 @@ async def test_results_stand_together_behind_their_turn_and_before_any_text() ->
 
 
 async def test_a_text_of_the_user_comes_behind_all_results_of_the_turn_that_it_ended() -> None:
-    """C160: one was answered, one was cut off, one never had its turn."""
+    """C048, C160: one was answered, one was cut off, one never had its turn."""
     step = [*streamed("a", "look", "{}"), *streamed("b", "t", "{}"), *streamed("c", "t", "{}")]
 
     async with house(lambda run: step if len(run.messages) == 1 else ["ok"]) as home:
@@ -180,6 +188,68 @@ async def test_a_text_of_the_user_comes_behind_all_results_of_the_turn_that_it_e
             ("user", "never mind"),
         ]
         assert home.codes() == [None, "aborted", "aborted_before_start"]
+        before = home.history()
+        assert await held.answer("too late") == "aborted"
+        assert home.history() == before
+
+
+async def test_a_placeholder_of_the_agent_is_no_answer_to_a_pages_call() -> None:
+    """C042: the page is asked once, and its own answer is the only one there is."""
+    placeholder = ToolCallResultEvent(
+        message_id="m9", tool_call_id="c1", content="forwarded to the client"
+    )
+    async with house([*streamed("c1", "t", "{}"), placeholder], "ok") as home:
+        page = await home.page(tools={"t": lambda args: "the page's"})
+        await page.run("go").finished
+        assert len(page.calls) == 1
+        assert [m["content"] for m in home.results()] == ["the page's"]
+        told = [e["content"] for e in home.events(kind="TOOL_CALL_RESULT")]
+        assert told == ["the page's"]
+        assert [r.value for r in home.steps[1].results] == ["the page's"]
+
+
+# ---- stopped at any point --------------------------------------------------------------------
+
+NEVER = Pause(3_600.0)
+"""An hour; each test stops it at once."""
+TWO = [*streamed("a", "t", "{}"), *streamed("b", "t", "{}")]
+POINTS: dict[str, tuple[list[Any], list[str | None]]] = {
+    "in the arguments": (
+        [start_call("a", "t"), more_args("a", '{"x'), NEVER],
+        ["aborted_before_start"],
+    ),
+    "before the dispatch": ([*TWO, NEVER], ["aborted_before_start"] * 2),
+    "while the page works": (TWO, ["aborted", "aborted_before_start"]),
+    "between two results": (TWO, [None, "aborted"]),
+}
+
+
+def kinds(page: Any) -> list[str]:
+    return [event["type"] for event in page.events]
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_history_can_be_sent_on_wherever_the_run_was_stopped(point: str) -> None:
+    """C049: each call has one result behind its message; the next message is answered."""
+    said, codes = POINTS[point]
+    async with house(lambda run: said if len(run.messages) == 1 else ["hello"]) as home:
+        page = await home.page(tools={"t": None})
+        run = page.run("go")
+        if NEVER in said:
+            await page.until(lambda: kinds(page).count("TOOL_CALL_ARGS") == len(codes))
+        else:
+            held = await page.next_call()
+            await held.start()
+            if point == "between two results":
+                await held.answer(1)
+                await (await page.next_call()).start()
+        assert await page.abort()
+        await run.finished
+        assert home.codes() == codes
+        assert (await page.run("hi").finished)["reason"] == "completed"
+        assert is_valid(home.steps[-1])
+        assert [m.role for m in home.steps[-1].messages][-1] == "user"
+        assert page.messages[-1]["content"] == "hello"
 
 
 async def test_what_is_new_in_a_follow_up_has_the_calls_with_their_results() -> None:
