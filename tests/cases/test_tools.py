@@ -180,7 +180,11 @@ async def test_a_definition_that_changes_after_it_was_trusted_is_told_and_asked_
         assert (same["revision"], told["revision"]) == (before, before + 1)
         third = page.run("three")
         again = await page.expect(type="approval.request")
-        assert again["digest"] != trusted["digest"]
-        await page.approve(again, False)
+        await page.ask("tools.update", add=[{"name": "t", **definition, "title": "Weather"}])
+        anew = await page.expect(type="approval.request")
+        assert anew["callId"] == again["callId"] != trusted["callId"]
+        assert anew["digest"] != again["digest"]
+        assert await page.approve(again) == "late"
+        await page.approve(anew, False)
         await third.finished
         assert len(page.calls) == 2
