@@ -184,7 +184,6 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "tuple_type": "an array",
     "dict_type": "an object",
     "dataclass_type": "an object",
-    "model_type": "an object",
     "model_attributes_type": "an object",
     "string_too_short": "longer",
     "string_too_long": "shorter",

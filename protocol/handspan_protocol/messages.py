@@ -38,7 +38,7 @@ def read_user_message(raw: Any) -> dict[str, Any]:
     return message
 
 
-def read_parts(raw: Any) -> list[dict[str, Any]]:
+def read_parts(raw: list[Any]) -> list[dict[str, Any]]:
     """AG-UI content parts as JSON.
 
     Raises:
@@ -47,8 +47,7 @@ def read_parts(raw: Any) -> list[dict[str, Any]]:
     try:
         parts = _PARTS.validate_python(raw)
     except ValidationError as problem:
-        place = problem.errors()[0]["loc"]
-        index = place[0] if place else ""
+        index = problem.errors()[0]["loc"][0]
         raise _bad("not an AG-UI content part", f"/message/content/{index}") from None
     return [parts_json(part) for part in parts]
 

@@ -105,9 +105,7 @@ class JournalEntry:
 class ContextItem:
     __pydantic_config__: ClassVar[ConfigDict] = WIRE
     name: Annotated[StrictStr, Field(min_length=1, max_length=128)]
-    description: Annotated[
-        StrictStr, BeforeValidator(_empty_if_null, json_schema_input_type=StrictStr | None)
-    ] = ""
+    description: Text = ""
     value: Json = None
 
 
