@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from tests.protocol.values import JSON
 from tests.protocol.vectors import cases, each
 
-from handspan_protocol import frames
+from handspan_protocol import codec, frames
 from handspan_protocol.codec import (
     PAGE_FRAME,
     PAGE_TYPES,
@@ -50,6 +50,14 @@ def problem_or_none(text):
     return None
 
 
+def kinds_of_problems(frame):
+    try:
+        PAGE_FRAME.validate_python(frame)
+    except ValidationError as problem:
+        return [each["type"] for each in problem.errors()]
+    return []
+
+
 # ---- page -> server
 
 
@@ -65,6 +73,12 @@ def test_p14_a_frame_is_read_or_refused_with_code_and_place(case):
         assert 0 < len(found.message) < 200
         assert "pydantic" not in found.message
         assert "http" not in found.message
+
+
+def test_p14_whatever_is_wrong_with_a_field_has_words_and_no_words_are_spare():
+    frames_of_vectors = [c["frame"] for c in cases("page_frames.jsonl") if "frame" in c]
+    told = {kind for frame in frames_of_vectors for kind in kinds_of_problems(frame)}
+    assert told == {*codec._EXPECTED, "literal_error", "union_tag_invalid", "greater_than_equal"}
 
 
 def test_every_page_type_has_a_good_and_a_bad_vector():

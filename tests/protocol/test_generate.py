@@ -1,6 +1,8 @@
 """The generated schemas: fresh, valid, and of one mind with the codec."""
 
 import json
+import runpy
+import sys
 
 import jsonschema_rs
 import pytest
@@ -34,6 +36,15 @@ def test_main_writes_the_files(tmp_path, monkeypatch):
     monkeypatch.setattr(generate, "FOLDER", tmp_path / "schema")
     assert generate.main([]) == 0
     assert generate.stale(tmp_path / "schema") == []
+
+
+@pytest.mark.parametrize(("argument", "status"), [("--check", 0), ("--nonsense", 2)])
+def test_the_command_ends_with_the_status_of_main(argument, status, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["generate", argument])
+    monkeypatch.delitem(sys.modules, generate.__name__)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(generate.__name__, run_name="__main__")
+    assert ended.value.code == status
 
 
 @pytest.mark.parametrize("schema", [PAGE, SERVER], ids=["page", "server"])

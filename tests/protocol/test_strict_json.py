@@ -18,6 +18,7 @@ from tests.protocol.vectors import cases, each
 
 from handspan_protocol import strict_json
 from handspan_protocol.errors import CallCode, CloseCode, CommandCode, PeerError, UsageError
+from handspan_protocol.limits import NESTING_MAX
 from handspan_protocol.strict_json import (
     ENCODED_NESTING_MAX,
     INTEGER_DIGITS,
@@ -25,6 +26,7 @@ from handspan_protocol.strict_json import (
     escape,
     parse_json,
     scrub,
+    size_within,
     within_nesting,
 )
 
@@ -248,6 +250,34 @@ def test_p4_encode_writes_strict_json_or_raises_a_usage_error(value):
     except UsageError:
         return
     assert exactly(parse_json(data)) == exactly(value)
+
+
+# ---- its size
+
+
+def within_each_other(levels, make):
+    value = 1
+    for _ in range(levels):
+        value = make(value)
+    return value
+
+
+@pytest.mark.parametrize("make", [lambda v: [v], lambda v: {"a": v}, lambda v: {"b": [1, v]}["b"]])
+@pytest.mark.parametrize("most", [1, 2, 16, NESTING_MAX, 200])
+def test_p12_a_level_more_than_allowed_is_told_from_the_last_one(make, most):
+    deepest = within_each_other(most, make)
+    assert size_within(deepest, most) == len(encode(deepest))
+    assert size_within(within_each_other(most + 1, make), most) is None
+
+
+def test_p12_what_orjson_refuses_is_measured_all_the_same():
+    for value in (10**30, [10**30], "\ud800", {"a": "\udfff"}):
+        assert size_within(value) == len(encode(value))
+
+
+@given(JSON)
+def test_p12_it_is_the_size_of_the_encoded_value(value):
+    assert size_within(value) == len(encode(value))
 
 
 # ---- text
