@@ -85,6 +85,11 @@ def test_parts_are_written_as_they_came_without_what_is_absent():
     assert read_parts([TEXT, part]) == [TEXT, part]
 
 
+def test_p4_null_is_absent_in_a_part_and_a_value_in_its_metadata():
+    part = TEXT | {"metadata": {"a": None, "b": [None]}}
+    assert read_parts([part | {"id": None, "unknown": None}]) == [part]
+
+
 def test_a_part_is_written_as_json():
     (part,) = messages._PARTS.validate_python([IMAGE])
     assert parts_json(part) == IMAGE
