@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.builders import spec, takes
 
-from handspan.core.arguments import PROBLEMS_MAX, BadArguments, check_arguments, parse_arguments
+from handspan.core.arguments import (
+    PROBLEMS_MAX,
+    RAW_SHOWN_CHARS,
+    BadArguments,
+    Problem,
+    ToolSpec,
+    check_arguments,
+    parse_arguments,
+    told,
+)
 
 EMPTY = ["", " ", "\n\t ", "null", " null ", "{}", " { } "]
 OBJECTS = [
@@ -123,3 +132,44 @@ def test_p3_every_json_object_comes_through_equal(value):
 @given(st.text(max_size=40))
 def test_p3_no_text_makes_it_raise(raw):
     assert isinstance(parse_arguments(raw), dict | BadArguments)
+
+
+# ---- words for the model, and what a registry holds --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("problems", "words"),
+    [
+        ([], ""),
+        ([Problem("/a/0", "is no integer")], "/a/0: is no integer"),
+        ([Problem("", "lacks x")], "(root): lacks x"),
+        ([Problem("/a", "one"), Problem("/b", "two")], "/a: one; /b: two"),
+        (
+            [Problem(f"/{n}", "bad") for n in range(PROBLEMS_MAX + 1)],
+            "; ".join(f"/{n}: bad" for n in range(PROBLEMS_MAX)),
+        ),
+    ],
+)
+def test_p3_problems_are_told_in_one_line_each_with_its_place(problems, words):
+    assert told(tuple(problems)) == words
+
+
+@pytest.mark.parametrize("raw", ["[" + "1" * RAW_SHOWN_CHARS, "[" + "1," * 150 + "1]"])
+def test_p3_of_a_long_text_the_model_is_shown_the_beginning(raw):
+    bad = parse_arguments(raw)
+    assert isinstance(bad, BadArguments)
+    assert bad.message.endswith(": " + raw[:RAW_SHOWN_CHARS] + "...")
+    assert bad.problems == ()
+
+
+def test_p3_a_text_of_just_the_shown_length_is_shown_whole():
+    raw = '"' + "x" * (RAW_SHOWN_CHARS - 2) + '"'
+    assert parse_arguments(raw) == BadArguments(f"the arguments must be a JSON object, got: {raw}")
+
+
+def test_a_spec_has_its_tools_name_and_pages_may_not_invoke_it_unless_it_says_so():
+    made = spec("t", parameters=NUMBER)
+    bare = ToolSpec(made.tool, made.arguments)
+    assert (bare.name, made.name) == ("t", "t")
+    assert (bare.invoke, bare.returns, bare.digest, bare.schema_bytes) == (False, None, "", 0)
+    assert spec("t", invoke=True).invoke is True

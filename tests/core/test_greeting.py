@@ -1,4 +1,4 @@
-"""What of a hello is read: which threads are opened, which refused, and where reading ends (P12)."""
+"""What of a hello is read: threads to open, threads refused, and where reading ends (P12)."""
 
 import pytest
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handspan.core.patching import OPERATIONS_MAX, patched
-from handspan_protocol.errors import PeerError, UsageError
+from handspan_protocol.errors import CommandCode, PeerError, UsageError
 
 KEYS = st.sampled_from(["a", "b", "0", "1", "01", "-", "", "x/y", "__proto__"])
 VALUES = st.recursive(
@@ -85,3 +85,93 @@ def test_p12_operations_are_counted() -> None:
 def test_what_is_no_patch_is_refused(patch: list[Any]) -> None:
     with pytest.raises(UsageError):
         patched({"a": 1}, patch, 10)
+
+
+COPIES = [
+    ("a member", {"a": 1}, "/a", "/b", {"a": 1, "b": 1}),
+    ("over a member", {"a": 1, "b": 2}, "/a", "/b", {"a": 1, "b": 1}),
+    ("before an element", [1, 2], "/1", "/0", [2, 1, 2]),
+    ("at the end, by its index", [1, 2], "/0", "/2", [1, 2, 1]),
+    ("at the end, by the dash", [1, 2], "/0", "/-", [1, 2, 1]),
+    ("to the root", {"a": [1]}, "/a", "", [1]),
+    ("the root into itself", {"a": 1}, "", "/b", {"a": 1, "b": {"a": 1}}),
+    ("into what another holds", {"a": {"x": [1]}}, "/a/x", "/a/y", {"a": {"x": [1], "y": [1]}}),
+    ("under a name that needs escapes", {"a": 1}, "/a", "/x~1y", {"a": 1, "x/y": 1}),
+]
+
+
+@pytest.mark.parametrize(
+    ("document", "source", "place", "after"), [c[1:] for c in COPIES], ids=[c[0] for c in COPIES]
+)
+def test_a_copy_is_added_where_it_says(document: Any, source: str, place: str, after: Any) -> None:
+    before = copy.deepcopy(document)
+    patch = [{"op": "copy", "from": source, "path": place}]
+    assert patched(document, patch, 1_000) == after == patched(document, patch)
+    assert document == before
+
+
+NO_PLACES = [
+    ("a number holds nothing", {"a": 1}, "/a/b"),
+    ("a text holds nothing", {"a": "text"}, "/a/0"),
+    ("nothing holds nothing", {"a": None}, "/a/b"),
+    ("beyond the end", {"a": [1]}, "/a/2"),
+    ("before the beginning", {"a": [1]}, "/a/-1"),
+    ("with a zero before it", {"a": [1]}, "/a/01"),
+    ("with an underscore", {"a": [1] * 11}, "/a/1_0"),
+    ("with a space", {"a": [1]}, "/a/ 0"),
+    ("in another script", {"a": [1]}, "/a/\u0661"),
+    ("no index", {"a": [1]}, "/a/x"),
+    ("in what is not there", {"a": 1}, "/b/c"),
+    ("behind the end", {"a": [1]}, "/a/-/b"),
+]
+
+
+@pytest.mark.parametrize(
+    ("document", "place"), [c[1:] for c in NO_PLACES], ids=[c[0] for c in NO_PLACES]
+)
+def test_a_copy_to_a_place_that_is_none_is_refused(document: Any, place: str) -> None:
+    before = copy.deepcopy(document)
+    with pytest.raises(UsageError):
+        patched(document, [{"op": "copy", "from": "/a", "path": place}], 1_000)
+    assert document == before
+
+
+@pytest.mark.parametrize(("most", "fits"), [(8, True), (7, False)])
+def test_p12_what_is_copied_counts_with_the_bytes_of_its_json(most: int, fits: bool) -> None:
+    patch = [{"op": "copy", "from": "/a", "path": place} for place in ("/b", "/c")]
+    document = {"a": "xy"}
+    if fits:
+        assert patched(document, patch, most) == {"a": "xy", "b": "xy", "c": "xy"}
+        return
+    with pytest.raises(PeerError) as refused:
+        patched(document, patch, most)
+    assert (refused.value.code, refused.value.path) == (CommandCode.TOO_LARGE, "/patch")
+
+
+def test_p12_what_nests_too_deep_is_not_copied() -> None:
+    deep: Any = []
+    for _ in range(200):
+        deep = [deep]
+    with pytest.raises(PeerError, match="copies more"):
+        patched({"a": deep}, [{"op": "copy", "from": "/a", "path": "/b"}], 10**6)
+
+
+def test_p12_a_patch_that_was_checked_before_is_not_bounded_again() -> None:
+    one = {"op": "copy", "from": "/a", "path": "/b"}
+    assert patched({"a": "x" * 100}, [one] * (OPERATIONS_MAX + 1))["b"] == "x" * 100
+
+
+def test_p12_what_lies_beside_the_way_of_a_patch_is_shared_and_the_way_is_copied_once() -> None:
+    document = {"way": {"deep": [{"n": 1}, {"n": 2}], "beside": [1]}, "other": {}}
+    after = patched(
+        document,
+        [
+            {"op": "replace", "path": "/way/deep/0/n", "value": 5},
+            {"op": "move", "from": "/way/deep/0/n", "path": "/way/deep/0/m"},
+        ],
+    )
+    assert after["way"]["deep"] == [{"m": 5}, {"n": 2}]
+    assert after["way"]["deep"][1] is document["way"]["deep"][1]
+    assert after["way"]["beside"] is document["way"]["beside"]
+    assert after["other"] is document["other"]
+    assert document["way"]["deep"][0] == {"n": 1}

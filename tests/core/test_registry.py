@@ -3,7 +3,14 @@
 import pytest
 from tests.core.builders import page, spec, specs
 
-from handspan.core.registry import offered, resolve, unknown_tool
+from handspan.core.registry import (
+    NOBODY_NAMES,
+    Found,
+    is_withheld,
+    offered,
+    resolve,
+    unknown_tool,
+)
 
 T, T_OFF, T_OTHER = spec("t"), spec("t", available=False), spec("t", agent="other")
 WILD = spec("*")
@@ -115,3 +122,40 @@ def test_an_unknown_tool_is_told_with_the_names_there_are():
     assert "a, t" in unknown_tool("zz", [T, spec("a")])
     assert "none" in unknown_tool("zz", [])
     assert len(unknown_tool("z" * 9_000, [spec(f"t{n}") for n in range(500)])) < 1_000
+
+
+WITHHELD = [
+    ("a page that withholds it", [page("a", T_OFF)], [], True),
+    ("the server", [], [T_OFF], True),
+    ("one page withholds it, another offers it", [page("a", T), page("b", T_OFF)], [], True),
+    ("everybody offers it", [page("a", T)], [T], False),
+    ("nobody has it", [page("a", spec("u", available=False))], [], False),
+    ("another agent's is not withheld", [page("a", T_OTHER)], [], False),
+]
+
+
+@pytest.mark.parametrize(
+    ("pages", "server", "withheld"), [c[1:] for c in WITHHELD], ids=[c[0] for c in WITHHELD]
+)
+def test_a_name_that_somebody_has_and_does_not_offer_is_withheld(pages, server, withheld):
+    assert is_withheld("t", pages, specs(*server)) is withheld
+
+
+def test_who_answers_is_told_as_a_page_or_the_server_and_whether_by_the_wildcard():
+    mine = page("a", T)
+    assert (Found(T, mine).session, Found(T, mine).wildcard) == ("a", False)
+    assert (Found(WILD, None).session, Found(WILD, None).wildcard) == (None, True)
+
+
+@pytest.mark.parametrize("count", [NOBODY_NAMES, NOBODY_NAMES + 1])
+def test_p12_at_most_twenty_names_are_told_and_that_there_are_more(count):
+    """C115."""
+    names = [f"t{n:02}" for n in range(count)]
+    told = unknown_tool("zz", [spec(name) for name in reversed(names)])
+    assert told.endswith(", ".join(names[:20]) + (", ..." if count > 20 else ""))
+
+
+def test_what_is_shown_is_offered_and_in_the_agents_scope():
+    pages = [page("a", T_OFF, spec("mine", agent="default"), spec("theirs", agent="other"))]
+    assert [one.name for one in offered("default", "a", pages, {})] == ["mine"]
+    assert [one.name for one in offered("other", "a", pages, {})] == ["theirs"]

@@ -58,3 +58,32 @@ def test_p12_bytes_are_counted_too():
         replies.finish(DOC, reply(str(n)), 60)
     assert replies.begin(DOC, ThreadList(id="3")) == reply("3")
     assert replies.begin(DOC, ThreadList(id="2")) == "new"
+
+
+def test_p12_nothing_is_let_go_while_all_are_at_work():
+    """A command that is carried out twice is worse than a reply too many."""
+    replies = Replies(1, 10)
+    for n in range(3):
+        replies.begin(DOC, ThreadList(id=str(n)))
+    assert replies.finish(DOC, reply("1", "x" * 50), 50)
+    assert [replies.begin(DOC, ThreadList(id=n)) for n in "02"] == ["at_work", "at_work"]
+    assert replies.begin(DOC, ThreadList(id="1")) == "new"
+
+
+def test_p12_a_limit_that_is_reached_and_not_passed_lets_nothing_go():
+    replies = Replies(2, 20)
+    for n in "ab":
+        replies.begin(DOC, ThreadList(id=n))
+        replies.finish(DOC, reply(n), 10)
+    assert [replies.begin(DOC, ThreadList(id=n)) for n in "ab"] == [reply("a"), reply("b")]
+
+
+def test_p12_the_bytes_of_what_has_gone_are_free_again():
+    replies = Replies(1_000, 100)
+    for n in range(20):
+        replies.begin(DOC, ThreadList(id=str(n)))
+        replies.finish(DOC, reply(str(n)), 50)
+    assert [replies.begin(DOC, ThreadList(id=n)) for n in ("18", "19")] == [
+        reply("18"),
+        reply("19"),
+    ]

@@ -5,8 +5,12 @@ import copy
 import pytest
 from tests.core.builders import COMPILE, spec, specs, takes, tool
 
+from handspan.core.arguments import SchemaRefusal
 from handspan.core.policy import Policy
-from handspan.core.toolset import ToolSet
+from handspan.core.toolset import BATCH_READ, ToolSet, specify
+from handspan_protocol.codec import encode
+from handspan_protocol.errors import ToolCode
+from handspan_protocol.tools import read_tool
 
 GOOD = [tool("good"), tool("good2")]
 REMOTE = {"type": "object", "properties": {"x": {"$ref": "https://example.org/schema.json"}}}
@@ -175,3 +179,98 @@ def test_p14_a_second_definition_harms_not_the_first_however_bad_it_is():
 def test_p13_a_page_may_have_a_wildcard_beside_the_servers():
     tools = ToolSet(Policy(), COMPILE, specs(spec("*")))
     assert tools.replace([tool("*")]).accepted == ("*",)
+
+
+def test_p12_what_stands_behind_a_very_long_batch_is_not_read_and_that_is_said():
+    tools = toolset(tools=1)
+    read = BATCH_READ + 2
+    verdict = tools.replace([tool("t"), *[None] * (read - 1), tool("u"), None])
+    assert (verdict.accepted, len(verdict.rejected)) == (("t",), read)
+    last = verdict.rejected[-1]
+    assert (last.name, last.code, last.message) == (
+        "",
+        "too_many_tools",
+        "2 more tools were not read",
+    )
+    assert len(tools.replace([tool("t"), *[None] * (read - 1)]).rejected) == read - 1
+
+
+@pytest.mark.parametrize(("length", "codes"), [(8, []), (9, ["bad_description"])])
+def test_p12_a_server_may_want_shorter_descriptions_than_the_protocol_allows(length, codes):
+    tools = toolset(description_chars=8)
+    verdict = tools.replace([{"name": "t", "description": "d" * length}])
+    assert [one.code for one in verdict.rejected] == codes
+
+
+@pytest.mark.parametrize("field", ["parameters", "returns"])
+def test_p14_a_schema_that_is_no_json_is_refused_before_it_is_compiled(field):
+    """A page's frame cannot hold one; a program can."""
+    bad = tool("t", **{field: {"type": "object", "maxProperties": float("nan")}})
+    verdict = toolset().replace([bad, tool("good")])
+    assert [(one.name, one.code) for one in verdict.rejected] == [("t", "bad_schema")]
+    assert "/maxProperties" in verdict.rejected[0].message
+    assert verdict.accepted == ("good",)
+    refused = specify(read_tool(bad), NEVER)
+    assert isinstance(refused, SchemaRefusal)
+    assert refused.code == "bad_schema"
+
+
+def NEVER(_):
+    raise AssertionError("it was compiled")
+
+
+REFUSED_BY_COMPILING = [
+    ("the parameters", {"parameters": {"type": "object", "minProperties": "x"}}),
+    ("the result", {"returns": {"type": 7}}),
+]
+
+
+@pytest.mark.parametrize(
+    "fields", [c[1] for c in REFUSED_BY_COMPILING], ids=[c[0] for c in REFUSED_BY_COMPILING]
+)
+def test_a_server_tool_whose_schema_is_none_is_told_why(fields):
+    refused = specify(read_tool(tool("t", **fields)), COMPILE)
+    assert isinstance(refused, SchemaRefusal)
+    assert refused.code == "bad_schema"
+    assert refused.message
+
+
+def test_p11_a_spec_has_judges_of_both_schemas_the_size_and_a_digest_of_its_own():
+    made = spec("t", parameters=takes("x", x="integer"), returns={"type": "string"}, invoke=True)
+    assert made.arguments.problems({}) != ()
+    assert made.arguments.problems({"x": 1}) == ()
+    assert [bool(made.returns.problems(value)) for value in ("ok", 1)] == [False, True]
+    assert made.invoke is True
+    plain = spec("t")
+    assert (plain.returns, plain.invoke) == (None, False)
+    assert plain.schema_bytes == len('{"type":"object","properties":{}}')
+    assert made.schema_bytes > len('{"type":"string"}') + len(encode(takes("x", x="integer"))) - 1
+    assert made.digest != spec("t", parameters=takes("x", x="integer")).digest
+
+
+def test_p12_refused_schemas_cost_a_batch_too_and_so_does_compiling_the_same_again():
+    """One batch compiles at most twice what a page may hold."""
+    compiled = []
+
+    def refuse(schema):
+        compiled.append(schema)
+        return SchemaRefusal(ToolCode.BAD_SCHEMA, "no")
+
+    tools = ToolSet(Policy(schemas_bytes=1_000), refuse, {})
+    wide = {"type": "object", "title": "x" * 400}
+    verdict = tools.replace([tool(f"t{n}", parameters=wide) for n in range(20)])
+    assert len(compiled) == 4
+    codes = [one.code for one in verdict.rejected]
+    assert codes == ["bad_schema"] * 4 + ["schema_too_large"] * 16
+
+
+def test_p12_schemas_that_were_removed_or_replaced_make_room():
+    wide = takes(**{f"field{n}": "string" for n in range(40)})
+    tools = toolset(schemas_bytes=1_500)
+    tools.replace([tool("a", parameters=wide)])
+    assert [x.code for x in tools.change([tool("b", parameters=wide)], []).rejected] == [
+        "schema_too_large"
+    ]
+    assert tools.change([tool("b", parameters=wide)], ["a"]).accepted == ("b",)
+    assert tools.replace([tool("c", parameters=wide)]).accepted == ("c",)
+    assert tools.change([tool("c"), tool("d", parameters=wide)], []).accepted == ("c", "d")
