@@ -1,5 +1,7 @@
 """Messages and state as a fold over the log; what P1 forbids in a history; cutting one."""
 
+import copy
+
 import pytest
 from tests.protocol.vectors import cases, each
 
@@ -167,3 +169,207 @@ def test_size_grows_with_what_is_said():
 
 def test_every_vector_is_read():
     assert len(cases("fold.jsonl")) > 50
+
+
+# ---- what is known by its id --------------------------------------------------------------------
+
+
+def start(kind, name, **more):
+    return {"type": f"{kind}_START", "messageId": name, **more}
+
+
+def says(kind, name, delta):
+    return {"type": f"{kind}_CONTENT", "messageId": name, "delta": delta}
+
+
+def end(kind, name):
+    return {"type": f"{kind}_END", "messageId": name}
+
+
+TEXT, THOUGHT = "TEXT_MESSAGE", "REASONING_MESSAGE"
+CALL = {
+    "type": "TOOL_CALL_START",
+    "toolCallId": "c1",
+    "toolCallName": "t",
+    "parentMessageId": "m1",
+}
+ARGS = {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{}"}
+CALL_END = {"type": "TOOL_CALL_END", "toolCallId": "c1"}
+RESULT = {
+    "type": "TOOL_CALL_RESULT",
+    "messageId": "x1",
+    "toolCallId": "c1",
+    "content": "ok",
+}
+ACTIVITY = {
+    "type": "ACTIVITY_SNAPSHOT",
+    "messageId": "y1",
+    "activityType": "plan",
+    "content": {"steps": ["a"]},
+}
+
+
+def test_messages_and_calls_are_known_by_their_ids_and_roles():
+    transcript = folded(
+        [
+            {"type": "RUN_STARTED", "runId": "r", "input": {"messages": [user("u1")]}},
+            start(TEXT, "m1"),
+            start(THOUGHT, "r1"),
+            CALL,
+            RESULT,
+            ACTIVITY,
+        ]
+    )
+    roles = {name: transcript.role_of(name) for name in ("u1", "m1", "r1", "x1", "y1", "zz", "c1")}
+    assert roles == {
+        "u1": "user",
+        "m1": "assistant",
+        "r1": "reasoning",
+        "x1": "tool",
+        "y1": "activity",
+        "zz": None,
+        "c1": None,
+    }
+    assert [transcript.has(name) for name in roles] == [role is not None for role in roles.values()]
+    assert [transcript.has_call(name) for name in ("c1", "m1", "zz")] == [True, False, False]
+
+
+def test_an_empty_text_of_an_assistant_leaves_no_message_and_its_id_is_free_again():
+    transcript = folded([start(TEXT, "m1"), end(TEXT, "m1")])
+    assert (transcript.view(), transcript.has("m1")) == ((), False)
+    transcript.apply(start(TEXT, "m1"))
+    transcript.apply(says(TEXT, "m1", "hi"))
+    assert transcript.view() == ({"id": "m1", "role": "assistant", "content": "hi"},)
+
+
+ON = [start(TEXT, "m1"), says(TEXT, "m1", "one"), CALL, ARGS, RESULT, ACTIVITY]
+PASSED_OVER = [
+    ("a delta of what is not there", says(TEXT, "zz", "x")),
+    ("an end of what is not there", end(TEXT, "zz")),
+    ("the start of a text that is there", start(TEXT, "m1", role="user")),
+    ("the start of thoughts under another's id", start(THOUGHT, "m1")),
+    ("arguments of a call that is not there", {**ARGS, "toolCallId": "zz"}),
+    ("an end of a call that is not there", {**CALL_END, "toolCallId": "zz"}),
+    ("a result under the id of another message", {**RESULT, "messageId": "m1", "content": "x"}),
+    (
+        "a message of a run's input that is there",
+        {"type": "RUN_STARTED", "input": {"messages": [{**user("m1"), "content": "x"}]}},
+    ),
+    ("a run without input", {"type": "RUN_STARTED", "runId": "r"}),
+    (
+        "a patch of what is no activity",
+        {
+            "type": "ACTIVITY_DELTA",
+            "messageId": "m1",
+            "patch": [{"op": "replace", "path": "", "value": {}}],
+        },
+    ),
+    (
+        "a patch of an activity that is not there",
+        {
+            "type": "ACTIVITY_DELTA",
+            "messageId": "zz",
+            "patch": [{"op": "replace", "path": "", "value": {}}],
+        },
+    ),
+    (
+        "a patch that does not apply",
+        {
+            "type": "ACTIVITY_DELTA",
+            "messageId": "y1",
+            "patch": [{"op": "remove", "path": "/steps"}, {"op": "remove", "path": "/steps"}],
+        },
+    ),
+    (
+        "a patch that leaves no object",
+        {
+            "type": "ACTIVITY_DELTA",
+            "messageId": "y1",
+            "patch": [{"op": "replace", "path": "", "value": [1]}],
+        },
+    ),
+    ("an activity that must not replace", {**ACTIVITY, "content": {}, "replace": False}),
+    (
+        "a state patch that does not apply",
+        {"type": "STATE_DELTA", "delta": [{"op": "remove", "path": "/nothing"}]},
+    ),
+    ("what says nothing of messages", {"type": "STEP_STARTED", "stepName": "step-0"}),
+    ("what nobody knows", {"type": "NOBODY_KNOWS"}),
+]
+
+
+@pytest.mark.parametrize("event", [c[1] for c in PASSED_OVER], ids=[c[0] for c in PASSED_OVER])
+def test_p9_an_event_that_fits_nothing_changes_nothing(event):
+    transcript = folded(ON)
+    before = copy.deepcopy((transcript.view(), transcript.state, transcript.size_bytes))
+    transcript.apply(event)
+    assert (transcript.view(), transcript.state, transcript.size_bytes) == before
+
+
+def test_an_activity_is_patched_or_replaced_where_it_stands():
+    transcript = folded([ACTIVITY, start(TEXT, "m1"), says(TEXT, "m1", "x")])
+    patch = [{"op": "add", "path": "/steps/-", "value": "b"}]
+    transcript.apply({"type": "ACTIVITY_DELTA", "messageId": "y1", "patch": patch})
+    assert transcript.view()[0]["content"] == {"steps": ["a", "b"]}
+    assert ACTIVITY["content"] == {"steps": ["a"]}
+    transcript.apply({**ACTIVITY, "activityType": "other", "content": {"n": 1}})
+    assert [message["id"] for message in transcript.view()] == ["y1", "m1"]
+    assert transcript.view()[0]["activityType"] == "other"
+
+
+def test_a_delta_by_the_short_way_is_folded_as_its_event_is():
+    short, long = folded([start(TEXT, "m1")]), folded([start(TEXT, "m1")])
+    short.add_text("m1", "hi")
+    short.add_text("zz", "nothing")
+    long.apply(says(TEXT, "m1", "hi"))
+    assert (short.view(), short.size_bytes) == (long.view(), long.size_bytes)
+
+
+SIZES = [
+    ("a text", [start(TEXT, "m1"), says(TEXT, "m1", "123"), end(TEXT, "m1")], 3),
+    ("a thought", [start(THOUGHT, "r1"), says(THOUGHT, "r1", "1234")], 4),
+    ("the arguments of a call", [CALL, ARGS, CALL_END], 2),
+    ("a result", [CALL, RESULT], 2),
+    (
+        "what a user wrote",
+        [{"type": "RUN_STARTED", "input": {"messages": [{**user("u1"), "content": "12345"}]}}],
+        5,
+    ),
+    (
+        "only what a new history holds",
+        [
+            start(TEXT, "m1"),
+            says(TEXT, "m1", "123"),
+            {"type": "MESSAGES_SNAPSHOT", "messages": [{**user("u1"), "content": "1"}]},
+        ],
+        1,
+    ),
+]
+
+
+@pytest.mark.parametrize(("events", "size"), [c[1:] for c in SIZES], ids=[c[0] for c in SIZES])
+def test_p12_the_text_that_a_history_holds_is_counted_once(events, size):
+    assert folded(events).size_bytes == size
+
+
+def test_p1_results_stand_behind_their_call_in_call_order_whatever_came_between():
+    transcript = folded(
+        [
+            CALL,
+            {**CALL, "toolCallId": "c2"},
+            RESULT,
+            start(TEXT, "m2"),
+            says(TEXT, "m2", "x"),
+            {**RESULT, "messageId": "x2", "toolCallId": "c2"},
+        ]
+    )
+    assert [message["id"] for message in transcript.view()] == ["m1", "x1", "x2", "m2"]
+    assert broken_rules(transcript.view()) == []
+
+
+def test_a_list_that_lost_a_message_it_knows_is_told_at_once():
+    """Nobody but `apply` may change the messages; whoever does hears of it."""
+    transcript = folded([ACTIVITY])
+    transcript.messages.clear()
+    with pytest.raises(AssertionError, match="stands in the list"):
+        transcript.apply(ACTIVITY)
