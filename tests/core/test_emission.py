@@ -321,6 +321,7 @@ MISPLACED = [
     ("their failure", [("RUN_ERROR", {"message": "theirs"})]),
     ("what nobody knows", [("NOBODY_KNOWS", {})]),
     ("no kind", [(None, {})]),
+    ("a chunk whose delta is a number", [text("CHUNK", delta=1)]),
     ("an activity on a text", [text("START"), ("ACTIVITY_SNAPSHOT", {"messageId": "m1"})]),
 ]
 
@@ -371,6 +372,219 @@ def test_state_events_go_to_be_checked_and_are_not_emitted_here():
     sink = saying(("STATE_SNAPSHOT", {"snapshot": {"a": 1}}), ("STATE_DELTA", {"delta": []}))
     assert sink.events == []
     assert [event["type"] for event in sink.states] == ["STATE_SNAPSHOT", "STATE_DELTA"]
+
+
+# ---- the agent's own events, whole -------------------------------------------------------------
+
+
+def whole(sink):
+    """Each event as these tests write it: its type, and the rest."""
+    rests = [{k: v for k, v in event.items() if k != "type"} for event in sink.events]
+    return list(zip(kinds(sink), rests, strict=True))
+
+
+def begun(message="m1", **more):
+    return ("TEXT_MESSAGE_START", {"messageId": message, "role": "assistant", **more})
+
+
+def thinks(message="r1", **more):
+    return (
+        "REASONING_MESSAGE_START",
+        {"messageId": message, "role": "reasoning", **more},
+    )
+
+
+SAID = [
+    (
+        "chunks of one text, one of them empty",
+        [text("CHUNK"), text("CHUNK", delta="a"), text("CHUNK", delta="")],
+        [begun(), text("CONTENT", delta="a"), text("END")],
+    ),
+    (
+        "a chunk without an id goes on with the text that is open",
+        [text("START"), ("TEXT_MESSAGE_CHUNK", {"delta": "a"})],
+        [begun(), text("CONTENT", delta="a"), text("END")],
+    ),
+    (
+        "a text has the role and the name it was given",
+        [text("START", role="user", name="Eva", title="x"), text("CONTENT", delta="")],
+        [begun(role="user", name="Eva"), text("END")],
+    ),
+    (
+        "null is absent",
+        [text("START", role=None, name=None), text("CONTENT", delta="a", rawEvent=None)],
+        [begun(), text("CONTENT", delta="a"), text("END")],
+    ),
+    (
+        "a span, its thoughts, their end",
+        [
+            thought("START", "s"),
+            thought("MESSAGE_START", metadata={"n": 1}),
+            thought("MESSAGE_CONTENT", delta="a"),
+            thought("MESSAGE_CONTENT", delta=""),
+            thought("MESSAGE_END"),
+            thought("END", "s"),
+        ],
+        [
+            thought("START", "s"),
+            thinks(metadata={"n": 1}),
+            thought("MESSAGE_CONTENT", delta="a"),
+            thought("MESSAGE_END"),
+            thought("END", "s"),
+        ],
+    ),
+    (
+        "the end of a span ends the thoughts in it",
+        [thought("START", "s"), thought("MESSAGE_START"), thought("END", "s")],
+        [thought("START", "s"), thinks(), thought("MESSAGE_END"), thought("END", "s")],
+    ),
+    (
+        "chunks of thoughts, one without an id, one that is empty",
+        [
+            thought("MESSAGE_CHUNK"),
+            thought("MESSAGE_CHUNK", delta="a"),
+            ("REASONING_MESSAGE_CHUNK", {"delta": "b"}),
+            thought("MESSAGE_CHUNK", delta=""),
+        ],
+        [
+            thinks(),
+            thought("MESSAGE_CONTENT", delta="a"),
+            thought("MESSAGE_CONTENT", delta="b"),
+            thought("MESSAGE_END"),
+        ],
+    ),
+    (
+        "a chunk of thoughts of nobody's id",
+        [("REASONING_MESSAGE_CHUNK", {"delta": "b"})],
+        [
+            thinks("r:1"),
+            thought("MESSAGE_CONTENT", "r:1", delta="b"),
+            thought("MESSAGE_END", "r:1"),
+        ],
+    ),
+    (
+        "an activity, and its patch",
+        [
+            ("ACTIVITY_SNAPSHOT", {"messageId": "y", "activityType": "plan", "content": {}}),
+            ("ACTIVITY_SNAPSHOT", {"messageId": "y", "activityType": "plan", "content": {"a": 1}}),
+            ("ACTIVITY_DELTA", {"messageId": "y", "activityType": "plan", "patch": []}),
+        ],
+        [
+            ("ACTIVITY_SNAPSHOT", {"messageId": "y", "activityType": "plan", "content": {}}),
+            ("ACTIVITY_SNAPSHOT", {"messageId": "y", "activityType": "plan", "content": {"a": 1}}),
+            ("ACTIVITY_DELTA", {"messageId": "y", "activityType": "plan", "patch": []}),
+        ],
+    ),
+    (
+        "what is raw or the application's own, falsy or not",
+        [
+            ("RAW", {"event": 0, "source": None}),
+            ("CUSTOM", {"name": "mine", "value": False}),
+            ("CUSTOM", {"name": "handspanner", "value": 1}),
+        ],
+        [
+            ("RAW", {"event": 0}),
+            ("CUSTOM", {"name": "mine", "value": False}),
+            ("CUSTOM", {"name": "handspanner", "value": 1}),
+        ],
+    ),
+    ("nobody speaks in our name", [("CUSTOM", {"name": "handspan.call", "value": {}})], []),
+]
+
+
+@pytest.mark.parametrize(("said", "out"), [c[1:] for c in SAID], ids=[c[0] for c in SAID])
+def test_p6_what_an_agent_says_by_events_comes_out_as_it_was_meant(said, out):
+    assert whole(saying(*said)) == out
+
+
+def test_an_encrypted_value_names_the_message_or_the_call_as_the_page_knows_it():
+    """The agent's own id is ours, unless it was used before: then its newest is meant."""
+    sink = saying(
+        text("START"),
+        text("END"),
+        text("START"),
+        start(),
+        end(),
+        start(),
+        *[
+            ("REASONING_ENCRYPTED_VALUE", {"entityId": name, "encryptedValue": "v"})
+            for name in ("m1", "c1", "earlier")
+        ],
+    )
+    newest_text = [e["messageId"] for e in sink.events if e["type"] == "TEXT_MESSAGE_START"][-1]
+    newest_call = list(sink.calls)[-1]
+    assert newest_text != "m1"
+    assert newest_call != "c1"
+    named = [e["entityId"] for e in sink.events if e["type"] == "REASONING_ENCRYPTED_VALUE"]
+    assert named == [newest_text, newest_call, "earlier"]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_result_of_the_agent_ends_its_call_once(ended):
+    """C042."""
+    result = ("TOOL_CALL_RESULT", {"toolCallId": "c1", "content": "theirs"})
+    sink = saying(start(), *([end()] if ended else []), result)
+    assert (sink.ended, sink.provided) == (["c1"], {"c1": "theirs"})
+    assert kinds(sink) == ["TOOL_CALL_START", "TOOL_CALL_END"]
+
+
+def test_a_call_without_an_id_gets_one_and_what_names_none_means_the_newest():
+    sink = saying(
+        ("TOOL_CALL_START", {"toolCallName": "t"}),
+        ("TOOL_CALL_START", {"toolCallName": "u"}),
+        ("TOOL_CALL_ARGS", {"delta": "{}"}),
+        ("TOOL_CALL_END", {}),
+        ("TOOL_CALL_ARGS", {"delta": "[]"}),
+    )
+    first, second = sink.calls
+    assert sink.calls == {first: "[]", second: "{}"}
+    assert sink.ended == [second, first]
+
+
+@pytest.mark.parametrize("before", [[], [start(), args("{}"), end()]])
+@pytest.mark.parametrize("name", [{}, {"toolCallId": None}, {"toolCallId": "c1"}])
+def test_p6_deltas_and_ends_of_a_call_that_is_not_open_are_dropped(before, name):
+    """C017."""
+    stray = [("TOOL_CALL_ARGS", {"delta": "x", **name}), ("TOOL_CALL_END", name)]
+    sink, quiet = saying(*before, *stray), saying(*before)
+    assert (sink.events, sink.calls, sink.ended) == (quiet.events, quiet.calls, quiet.ended)
+
+
+def test_a_whole_call_gets_the_id_it_wishes_where_no_open_one_has_it():
+    sink = Sink()
+    emission = Emission(sink)
+    emission.event({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "open"})
+    given = [emission.call(wish, "t", "{}") for wish in ("c2", "c1", None, "c2")]
+    assert given[0] == "c2"
+    assert len({"c1", *given}) == 5
+    assert sink.ended == given
+    assert emission.open_calls == ["c1"]
+
+
+MALFORMED = [
+    ("a text without an id", ("TEXT_MESSAGE_START", {})),
+    ("a text whose id is a number", ("TEXT_MESSAGE_START", {"messageId": 1})),
+    ("a thought without an id", ("REASONING_MESSAGE_START", {})),
+    ("a span without an id", ("REASONING_START", {})),
+    ("arguments without a delta", ("TOOL_CALL_ARGS", {"toolCallId": "c0"})),
+    ("a result without a call", ("TOOL_CALL_RESULT", {"content": "x"})),
+    ("a custom event without a name", ("CUSTOM", {"value": 1})),
+    ("an encrypted value of nothing", ("REASONING_ENCRYPTED_VALUE", {"encryptedValue": "v"})),
+    ("an activity without an id", ("ACTIVITY_SNAPSHOT", {"content": {}})),
+    ("a type that is a number", (1, {})),
+]
+
+
+@pytest.mark.parametrize("event", [c[1] for c in MALFORMED], ids=[c[0] for c in MALFORMED])
+def test_p14_an_event_that_lacks_what_it_needs_is_misplaced_and_emits_nothing(event):
+    sink = Sink()
+    emission = Emission(sink)
+    emission.event({"type": "TOOL_CALL_START", "toolCallId": "c0", "toolCallName": "t"})
+    before = len(sink.events)
+    with pytest.raises(Misplaced) as misplaced:
+        emission.event({"type": event[0], **event[1]})
+    assert str(event[0]) in str(misplaced.value)
+    assert sink.events[before:] == []
 
 
 IDS = st.sampled_from(("a", "b", "", "not an id"))
