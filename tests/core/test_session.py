@@ -527,9 +527,11 @@ def test_p12_a_page_reads_no_more_threads_than_it_may_and_may_set_a_cursor_anew(
 
 def test_a_server_that_goes_down_takes_no_new_runs():
     lone = open_page("t1")
+    start = f.RunStart(id="0", thread_id="t1", message="hi")
+    assert [type(effect.message) for effect in lone.frame(start)] == [i.RunRequested]
     assert lone.tell(s.Draining()) == []
-    start = f.RunStart(id="1", thread_id="t1", message="hi")
-    assert lone.frame(start) == [refused("draining", "the server is going down")]
+    no = refused("draining", "the server is going down")
+    assert lone.frame(replace(start, id="1")) == [no]
     assert lone.frame(f.RunAbort(id="2", thread_id="t1")) == tells(
         i.AbortRequested(Asker("s:1", "d-1 2"), None), T1
     )
