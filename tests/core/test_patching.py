@@ -175,3 +175,24 @@ def test_p12_what_lies_beside_the_way_of_a_patch_is_shared_and_the_way_is_copied
     assert after["way"]["beside"] is document["way"]["beside"]
     assert after["other"] is document["other"]
     assert document["way"]["deep"][0] == {"n": 1}
+
+
+BEHIND_THE_END = {"op": "copy", "from": "/a/-", "path": "/b"}
+"""RFC 6901: "-" names the element after the last, which is not there."""
+
+
+@pytest.mark.parametrize(
+    "most",
+    [
+        1_000,
+        pytest.param(
+            None,
+            marks=pytest.mark.xfail(
+                strict=True, reason="a copy that is not bounded puts what is no JSON in the place"
+            ),
+        ),
+    ],
+)
+def test_p4_what_stands_behind_the_end_of_a_list_cannot_be_copied(most: int | None) -> None:
+    with pytest.raises(UsageError):
+        patched({"a": [1]}, [BEHIND_THE_END], most)
