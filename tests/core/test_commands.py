@@ -178,6 +178,16 @@ REFUSED = [
         ("too_large", "the context has 63 bytes, over 40", "/context"),
     ),
     (
+        "a thread too many",
+        f.ThreadOpen(id="1", thread_id="t2"),
+        ("limit", "over 1 open threads", None),
+    ),
+    (
+        "a fresh thread too many",
+        f.ThreadOpen(id="1"),
+        ("limit", "over 1 open threads", None),
+    ),
+    (
         "a run on a thread too many",
         replace(START, thread_id="t2"),
         ("limit", "over 1 open threads", None),
