@@ -18,6 +18,16 @@ from handspan.core.parties import Principal
 from handspan.core.policy import Policy
 from handspan.ports import Request
 from handspan.server import Bridge
+from handspan.shell.asks import (
+    Allow,
+    Ask,
+    BadArguments,
+    Call,
+    Deny,
+    RunRequest,
+    Step,
+    StepOutcome,
+)
 from handspan.shell.run import Run
 from handspan.shell.steps import AgentFailed
 from handspan.shell.stops import step_count, tool_called
@@ -29,8 +39,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AgentFailed",
+    "Allow",
+    "Ask",
+    "BadArguments",
     "Bridge",
+    "Call",
     "CallResult",
+    "Deny",
     "Failure",
     "Handoff",
     "HandspanError",
@@ -39,8 +54,11 @@ __all__ = [
     "Principal",
     "Request",
     "Run",
+    "RunRequest",
     "RunResult",
     "ServerTool",
+    "Step",
+    "StepOutcome",
     "ToolError",
     "Unavailable",
     "UsageError",

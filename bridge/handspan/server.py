@@ -5,16 +5,12 @@ listening port for each `serve`. Every rule is in the core, every socket in the 
 """
 
 import asyncio
-import contextlib
 import ssl as tls
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, overload
-
-from ag_ui.core import Message
-from pydantic import TypeAdapter
 
 from handspan.core import inputs as i
 from handspan.core.arguments import SchemaRefusal, ToolSpec
@@ -23,24 +19,23 @@ from handspan.core.policy import Policy
 from handspan.core.toolset import specify
 from handspan.ports import Agent, Authenticator, Authorizer, Clock, Store
 from handspan.schema import SchemaRoom
+from handspan.shell.answers import user_message
 from handspan.shell.clock import LoopClock
 from handspan.shell.driver import Driver, Observer
 from handspan.shell.greeter import Greeter
+from handspan.shell.hooks import Hooks
 from handspan.shell.ids import Ids, RandomIds
 from handspan.shell.origin import is_loopback
 from handspan.shell.tools import ServerTool, server_tool
-from handspan.shell.values import CallResult, Failure, RunResult, run_result
+from handspan.shell.values import CallResult, Failure, RunResult
 from handspan.shell.websocket import serve as listen
 from handspan.stores.memory import MemoryStore
 from handspan_protocol.codec import encode
 from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.ids import RunId, ThreadId, is_id
-from handspan_protocol.messages import read_user_message
 
 Json = Any
 F = TypeVar("F", bound=Callable[..., Any])
-
-_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 
 class Address(str):
@@ -125,6 +120,7 @@ class Bridge:
         self._tools: dict[str, ServerTool] = {}
         self._specs: dict[str, ToolSpec] = {}
         self._observers: list[Observer] = []
+        self._hooks = Hooks()
         self._schemas = SchemaRoom(
             schema_bytes=self.policy.schema_bytes,
             schema_depth=self.policy.schema_depth,
@@ -196,6 +192,34 @@ class Bridge:
             raise UsageError(f"tool {made.tool.name!r}: {spec.message}")
         self._tools[made.tool.name] = made
         self._specs[made.tool.name] = spec
+
+    def hook(self, name: str, /) -> Callable[[F], F]:
+        """Register a hook: `@bridge.hook("before_call")` on `async def hook(value, next)`.
+
+        Those of one name are asked in the order of their registration; docs/reference/hooks.md has
+        what each gets and may answer.
+
+        Raises:
+            UsageError: there is no hook of this name, or this cannot be called.
+        """
+        self._hooks.check(name)
+
+        def register(function: F) -> F:
+            self._hooks.add(name, function)
+            return function
+
+        return register
+
+    def suggest(self, function: F, /) -> F:
+        """Ask `function(result)` what the user might say next, after each run that completed.
+
+        Sync or async; a list of texts. In its own time: no run waits for it.
+
+        Raises:
+            UsageError: it cannot be called, or there is one already.
+        """
+        self._hooks.add_suggest(function)
+        return function
 
     def observe(self, observer: Observer) -> Observer:
         """Call `observer(thread_id, event)` for every event; it only looks."""
@@ -302,14 +326,14 @@ class Bridge:
             asker=Asker(None, self._ids.new("ticket")),
             run_id=run_id,
             agent=agent,
-            message=_message(message),
+            message=user_message(message),
             principal=principal or ANONYMOUS,
         )
         done = await driver.waiters.run(key, request)
         if isinstance(done, PeerError):
             failure = Failure(done.code.value, done.message)
             return RunResult(run_id=run_id, reason="failed", error=failure)
-        return run_result(done[0], _MESSAGES.validate_python(list(done[1])))
+        return done
 
     async def call_tool(
         self,
@@ -406,6 +430,7 @@ class Bridge:
                 agents=self._agents,
                 tools=self._tools,
                 specs=self._specs,
+                hooks=self._hooks,
             )
             driver.observers = self._observers
             greeter = Greeter(driver, self._authenticate, self._authorize)
@@ -425,14 +450,3 @@ def _store_of(store: str | Store) -> Store:
     if isinstance(store, str):
         raise UsageError(f"store {store!r} is not known; there is 'memory', or a Store of yours")
     return store
-
-
-def _message(message: Any) -> Mapping[str, Json] | None:
-    if message is None:
-        return None
-    with contextlib.suppress(AttributeError):
-        message = message.model_dump(mode="json", by_alias=True, exclude_none=True)
-    try:
-        return read_user_message(dict(message) if isinstance(message, Mapping) else message)
-    except PeerError as problem:
-        raise UsageError(f"message: {problem.message}") from None

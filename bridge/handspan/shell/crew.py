@@ -1,4 +1,4 @@
-"""Tasks with a parent: agents and server tools at work.
+"""Tasks with a parent: agents, server tools and hooks at work.
 
 Owns their lives: each has a name, can be called off, and is not waited for longer than a grace. A
 task that is called off may clean up; `grace` seconds later it is cancelled again, and after that it
@@ -45,6 +45,16 @@ class Crew:
         task.cancel()
         again = self._clock.call_at(self._clock.now() + self._grace, lambda: _cancel_again(task))
         task.add_done_callback(lambda _: again.cancel())
+
+    async def finished(self, kind: str) -> None:
+        """Wait, for at most the grace, until the tasks whose name begins with `kind` have ended."""
+        tasks = [
+            task
+            for name, task in self._tasks.items()
+            if isinstance(name, tuple) and name[0] == kind
+        ]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._grace)
 
     async def close(self) -> None:
         """Call everybody off and wait for at most the grace."""

@@ -30,6 +30,8 @@ from handspan_protocol.frames import Goaway
 from handspan_protocol.ids import SessionId
 from handspan_protocol.strict_json import ENCODED_NESTING_MAX
 
+from .asking import Asking
+from .hooks import Hooks
 from .hub import Hub, listed
 from .ids import Ids, SessionIds
 from .outlets import Outlets
@@ -63,6 +65,7 @@ class Driver:
         agents: Mapping[str, Any],
         tools: Mapping[str, ServerTool],
         specs: Mapping[str, Any],
+        hooks: Hooks,
     ) -> None:
         self.policy = policy
         self.clock = clock
@@ -70,11 +73,14 @@ class Driver:
         self.loop = asyncio.get_running_loop()
         self.tick = Tick(self.loop, self._wake_readers)
         self.store = store
-        self.roster = Roster(agents.keys(), specs)
+        self.roster = Roster(agents.keys(), specs, hooks.names)
         self.hub = Hub(policy, ids, self.roster)
         self.outlets = Outlets(self.hub)
-        self.workers = Workers(self, policy=policy, clock=clock, agents=agents, tools=tools)
         self.waiters = Waiters(self)
+        self.workers = Workers(
+            self, policy=policy, clock=clock, agents=agents, tools=tools, hooks=hooks
+        )
+        self.asking = Asking(self, self.workers, policy, hooks, agents.keys())
         self.tally = Tally()
         self.observers: list[Observer] = []
         self.is_draining = False
@@ -240,15 +246,6 @@ class Driver:
     def _tell_session_effect(self, _: Thread, effect: e.TellSession) -> None:
         self.tell_session(effect.session, effect.message)
 
-    def _give_value(self, _: Thread, effect: e.GiveValue) -> None:
-        self.waiters.settle("call", effect.ticket, effect.value)
-
-    def _run_over(self, thread: Thread, effect: e.RunOver) -> None:
-        if effect.asker.session is None:
-            self.waiters.settle(
-                "run", effect.asker.ticket, (effect.value, thread.space.transcript.view())
-            )
-
     # ---- effects of a session ----------------------------------------------------------------
 
     def _tell_thread_effect(self, _: Session, effect: e.TellThread) -> None:
@@ -302,13 +299,6 @@ class Driver:
     def _session_over(self, session: Session, _: e.SessionOver) -> None:
         self.hub.sessions.pop(session.id, None)
 
-    def new_ticket(self) -> str:
-        return self.ids.new("ticket")
-
-    def expect(self, ticket: str) -> "asyncio.Future[Any]":
-        """A future for the value of the call with this ticket."""
-        return self.waiters.expect("call", ticket)
-
     # ---- sessions ----------------------------------------------------------------------------
 
     def make_session(self, principal: Principal, origin: str | None) -> Session:
@@ -353,6 +343,7 @@ class Driver:
                 self.tell_thread(key, i.AbortRequested(Asker(None, ""), run_id))
         for socket in list(self.outlets.sockets.values()):
             socket.close(CloseCode.RESTART, "restart")
+        await self.workers.crew.finished("after_run")
         await self.workers.crew.close()
         for _, handle in self._timers.values():
             handle.cancel()
@@ -375,9 +366,18 @@ _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.StopStep: lambda driver, _, effect: driver.workers.stop_step(effect),
     e.StartTool: lambda driver, thread, effect: driver.workers.start_tool(thread, effect),
     e.StopTool: lambda driver, _, effect: driver.workers.stop_tool(effect),
-    e.GiveValue: Driver._give_value,
+    e.GiveValue: lambda driver, _, effect: driver.waiters.give(effect),
     e.JudgeStops: lambda driver, thread, effect: driver.workers.judge_stops(thread, effect),
-    e.RunOver: Driver._run_over,
+    e.GiveResult: lambda driver, _, effect: driver.asking.subrun_over(effect),
+    e.JudgeRun: lambda driver, thread, effect: driver.asking.judge_run(thread, effect),
+    e.JudgeCall: lambda driver, thread, effect: driver.asking.judge_call(thread, effect),
+    e.RepairArguments: lambda driver, thread, effect: driver.asking.repair(thread, effect),
+    e.ReviseResult: lambda driver, thread, effect: driver.asking.revise(thread, effect),
+    e.ReviewStep: lambda driver, thread, effect: driver.asking.review_step(thread, effect),
+    e.StopHook: lambda driver, _, effect: driver.asking.stop(effect),
+    e.Suggest: lambda driver, thread, effect: driver.asking.suggest(thread, effect),
+    e.StopSuggesting: lambda driver, _, effect: driver.asking.stop_suggesting(effect),
+    e.RunOver: lambda driver, thread, effect: driver.asking.run_over(thread, effect),
     e.Broke: Driver._broke,
     e.ThreadOver: Driver._thread_over,
 }

@@ -6,29 +6,37 @@ worker thread, since a sync agent or tool lives in one.
 """
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
 from ag_ui.core import Message
-from pydantic import TypeAdapter
 
 from handspan.core import inputs as i
-from handspan.core.effects import CallValue, StartStep
+from handspan.core.effects import StartStep
 from handspan.core.parties import Asker
 from handspan_protocol.codec import encode
 from handspan_protocol.content import copy_json
 from handspan_protocol.errors import RunCode, UsageError
 from handspan_protocol.frames import ContextItem
+from handspan_protocol.ids import RunId
 from handspan_protocol.tools import Tool, parameters_of
 
-from .values import CallItem, CallResult, Handoff, ReasoningItem, call_result
+from .values import (
+    CallItem,
+    CallResult,
+    Handoff,
+    ReasoningItem,
+    RunResult,
+    call_result,
+    messages_of,
+    run_result,
+)
 
 Json = Any
-
-_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 
 class Desk(Protocol):
@@ -48,10 +56,14 @@ class Desk(Protocol):
     def state(self) -> Json:
         """The thread's state as it is now."""
 
-    def expect(self, ticket: str) -> "asyncio.Future[CallValue]":
-        """A future for the value of the call with this ticket."""
+    def expect(self, what: str, ticket: str) -> "asyncio.Future[Any]":
+        """A future for the "call" or the "result" (of a sub-run) with this ticket."""
 
-    def ticket(self) -> str: ...
+    def new(self, kind: str) -> str:
+        """A fresh id."""
+
+    async def ask(self, name: str, value: Any, default: Callable[[Any], Awaitable[Any]]) -> Any:
+        """The hooks' answer; see `handspan.shell.hooks`."""
 
 
 class Run:
@@ -72,6 +84,7 @@ class Run:
         """Set by an agent: "stop", "tool_calls", or why the model was cut off."""
         self.aborted: bool = False
         """Whether the step was stopped; what it says then counts no more."""
+        self._over = False
         self._output: Json = None
         self._has_output = False
         self._step = step
@@ -85,12 +98,17 @@ class Run:
     @cached_property
     def messages(self) -> list[Message]:
         """The history, as ag_ui.core messages; the new user message is the last."""
-        return _MESSAGES.validate_python(list(self._step.messages))
+        return messages_of(self._step.messages)
 
     @cached_property
     def tools(self) -> list[Tool]:
         """What the model may be shown, each with a whole `parameters` schema."""
-        return [_offered(spec.tool) for spec in self._step.tools]
+        return [shown(spec.tool) for spec in self._step.tools]
+
+    @property
+    def parent(self) -> str | None:
+        """Of a sub-run: the id of the run whose step waits for it."""
+        return self._step.parent
 
     @property
     def context(self) -> tuple[ContextItem, ...]:
@@ -145,14 +163,60 @@ class Run:
             UsageError: `args` is no JSON, or the step is over.
         """
         raw = _raw(args)
-        if self.aborted:
-            raise UsageError("the step is over")
-        ticket = self._desk.ticket()
-        future = self._desk.expect(ticket)
+        self._check_open()
+        ticket = self._desk.new("ticket")
+        future = self._desk.expect("call", ticket)
         self._say(
             i.CallSaid(run_id=self._run_id, depth=self.depth, name=name, raw=raw, ticket=ticket)
         )
         return call_result(await future, self.id)
+
+    async def delegate(self, agent: str, message: str) -> RunResult:
+        """Have another agent answer `message` in a sub-run, at depth + 1, and wait for its end.
+
+        Never raises for a sub-run that fails: its reason is "failed", with the error; "aborted"
+        when it was stopped. A caller who is cancelled meanwhile takes it with him.
+
+        Raises:
+            UsageError: the agent's name or the message is no str, or the step is over.
+        """
+        if not isinstance(agent, str) or not isinstance(message, str):
+            raise UsageError("run.delegate wants an agent's name and a text")
+        self._check_open()
+        sub_id, ticket = RunId(self._desk.new("run")), self._desk.new("ticket")
+        future = self._desk.expect("result", ticket)
+        self._say(
+            i.DelegateSaid(
+                run_id=self._run_id,
+                depth=self.depth,
+                sub_id=sub_id,
+                agent=agent,
+                text=message,
+                ticket=ticket,
+            )
+        )
+        try:
+            value, messages = await future
+        except asyncio.CancelledError:
+            self._say(i.AbortRequested(Asker(None, ""), sub_id))
+            raise
+        return run_result(value, messages)
+
+    async def model_request(self, request: Mapping[str, Json], send: Callable[[Any], Any]) -> Any:
+        """Send a request to the model by way of the `model_request` hooks; for adapters.
+
+        `send(request)`, sync or async, opens the stream. What the hooks answer in its stead is
+        returned; what `send` raises comes out as it is.
+
+        Raises:
+            AgentFailed: a hook failed; it fails the step, with code agent_error.
+        """
+
+        async def default(asked: Any) -> Any:
+            sent = send(asked)
+            return await sent if inspect.isawaitable(sent) else sent
+
+        return await self._desk.ask("model_request", request, default)
 
     def set_state(self, value: Json) -> None:
         """Replace the thread's state.
@@ -185,6 +249,10 @@ class Run:
     @property
     def _run_id(self) -> Any:
         return self._step.run_id
+
+    def _check_open(self) -> None:
+        if self.aborted or self._over:
+            raise UsageError("the step is over")
 
     def _say(self, message: i.ThreadInput) -> None:
         if threading.get_ident() == self._home:
@@ -240,6 +308,7 @@ class Run:
         Raises:
             UsageError: a finish_reason that is none.
         """
+        self._over = True
         self._say_texts()
         if self.finish_reason is not None and not isinstance(self.finish_reason, str):
             raise UsageError(f"finish_reason is a str, not {type(self.finish_reason).__name__}")
@@ -249,6 +318,7 @@ class Run:
 
     def failed(self, code: RunCode, message: str) -> i.StepFailed:
         """The step's end when it failed."""
+        self._over = True
         self._say_texts()
         return i.StepFailed(self._run_id, self.depth, code.value, message)
 
@@ -259,7 +329,8 @@ def _raw(args: Mapping[str, Json] | str | None) -> str:
     return args if isinstance(args, str) else encode(dict(args)).decode()
 
 
-def _offered(tool: Tool) -> Tool:
+def shown(tool: Tool) -> Tool:
+    """A copy of the tool as users see it, with a whole `parameters` schema."""
     return replace(tool, parameters=copy_json(parameters_of(tool)))
 
 

@@ -92,7 +92,7 @@ def goes_through(error: BaseException) -> bool:
 
 
 async def _speak(agent: Any, run: Run) -> None:
-    said = await _invoke(agent, run)
+    said = await invoke(agent, run)
     if hasattr(said, "__aiter__"):
         await _take_all(said, run)
     elif isinstance(said, Iterator):
@@ -101,12 +101,13 @@ async def _speak(agent: Any, run: Run) -> None:
         run.take(said)
 
 
-async def _invoke(agent: Any, run: Run) -> Any:
-    """Call the agent; a plain function lives in a worker thread, since it may block."""
-    if is_async(agent):
-        said = agent(run)
+async def invoke(function: Any, value: Any) -> Any:
+    """Call an agent, or what is like one; a plain function lives in a worker thread, since it may
+    block."""
+    if is_async(function):
+        said = function(value)
     else:
-        said = await in_thread(agent, run)
+        said = await in_thread(function, value)
     return await said if isinstance(said, Awaitable) else said
 
 

@@ -1,15 +1,23 @@
 """What the users of the library hold in their hands: items, results, requests. Plain frozen data.
 
-Deliberately without behaviour; `run` makes the items, `driver` the results.
+Deliberately without behaviour; `run` makes the items, `driver` the results. What is made here of
+the core's values shares nothing with them that can change (P11).
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ag_ui.core import Message
+from pydantic import TypeAdapter
+
 from handspan.core.effects import CallValue, RunValue
+from handspan_protocol.content import copy_json
 from handspan_protocol.errors import HandspanError
 
 Json = Any
+
+_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 
 class ToolError(HandspanError):
@@ -87,12 +95,21 @@ class RunResult:
     error: Failure | None = None
 
 
+def messages_of(messages: Iterable[Any]) -> list[Message]:
+    """A history as ag_ui.core messages, from JSON or from such.
+
+    Raises:
+        pydantic.ValidationError: they are none.
+    """
+    return _MESSAGES.validate_python([copy_json(message) for message in messages])
+
+
 def call_result(value: CallValue, run_id: str = "") -> CallResult:
     """The user's view of a settled call."""
     failed = value.code is not None
     return CallResult(
         outcome=value.outcome,
-        value=list(value.content) if value.content is not None else value.value,
+        value=copy_json(value.value if value.content is None else value.content),
         error=Failure(str(value.code), value.message or "") if failed else None,
         name=value.name,
         call_id=value.call_id,
@@ -100,7 +117,7 @@ def call_result(value: CallValue, run_id: str = "") -> CallResult:
     )
 
 
-def run_result(value: RunValue, messages: list[Any]) -> RunResult:
+def run_result(value: RunValue, messages: Iterable[Mapping[str, Json]]) -> RunResult:
     """The user's view of a run that is over."""
     failed = value.code is not None
     return RunResult(
@@ -108,7 +125,7 @@ def run_result(value: RunValue, messages: list[Any]) -> RunResult:
         reason=value.reason,
         depth=value.depth,
         text=value.text,
-        messages=messages,
-        output=value.output,
+        messages=messages_of(messages),
+        output=copy_json(value.output),
         error=Failure(str(value.code), value.message or "") if failed else None,
     )

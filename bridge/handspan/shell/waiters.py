@@ -7,9 +7,11 @@ import asyncio
 from typing import Any, Protocol
 
 from handspan.core import inputs as i
-from handspan.core.effects import RunValue
+from handspan.core.effects import GiveValue
 from handspan.core.parties import Asker, ThreadKey
 from handspan_protocol.errors import PeerError
+
+from .values import RunResult, run_result
 
 Json = Any
 Answer = tuple[Json, PeerError | None]
@@ -46,13 +48,15 @@ class Waiters:
         if waiting is not None and not waiting.done():
             waiting.set_result(value)
 
+    def give(self, effect: GiveValue) -> None:
+        """A call has settled that code inside a step waits for."""
+        self.settle("call", effect.ticket, effect.value)
+
     def cancel_all(self) -> None:
         for future in list(self._awaited.values()):
             future.cancel()
 
-    async def run(
-        self, key: ThreadKey, request: i.RunRequested
-    ) -> tuple[RunValue, tuple[Json, ...]] | PeerError:
+    async def run(self, key: ThreadKey, request: i.RunRequested) -> RunResult | PeerError:
         """Start a run and wait for its end; a PeerError when it was refused.
 
         A caller who is cancelled meanwhile takes the run with him.
@@ -64,8 +68,8 @@ class Waiters:
             _, error = await answer
             if error is not None:
                 return PeerError(error.code, error.message)
-            done: tuple[RunValue, tuple[Json, ...]] = await over
-            return done
+            done = await over
+            return done if isinstance(done, RunResult) else run_result(*done)
         except asyncio.CancelledError:
             self._line.tell_thread(key, i.AbortRequested(Asker(None, ""), request.run_id))
             raise

@@ -13,19 +13,23 @@ from typing import Any, Protocol
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
-from handspan.core.effects import CallValue
 from handspan.core.parties import ANONYMOUS, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.thread import Thread
 from handspan.ports import Clock
+from handspan_protocol.ids import RunId
 
 from .crew import Crew
+from .hooks import Hooks, Waterfall
+from .ids import Ids
 from .run import Run
+from .shaping import shape
 from .socket import where
-from .steps import speak
+from .steps import invoke, speak
 from .tick import Tick
 from .tools import ServerTool, run_tool
 from .values import call_result
+from .waiters import Waiters
 
 Json = Any
 _LOG = logging.getLogger("handspan.workers")
@@ -36,13 +40,10 @@ class Home(Protocol):
 
     loop: asyncio.AbstractEventLoop
     tick: Tick
+    ids: Ids
+    waiters: Waiters
 
     def tell_thread(self, key: ThreadKey, message: i.ThreadInput) -> None: ...
-
-    def expect(self, ticket: str) -> "asyncio.Future[Any]":
-        """A future that a GiveValue of this ticket resolves."""
-
-    def new_ticket(self) -> str: ...
 
 
 class Workers:
@@ -56,29 +57,39 @@ class Workers:
         clock: Clock,
         agents: Mapping[str, Any],
         tools: Mapping[str, ServerTool],
+        hooks: Hooks,
     ) -> None:
         self.crew = Crew(clock, policy.cleanup_grace)
+        self.waterfall = Waterfall(hooks, self.crew, clock, policy.hook_timeout)
         self._home = home
         self._policy = policy
         self._agents = agents
         self._tools = tools
         self._runs: dict[tuple[str, int], Run] = {}
         """The Run of each step that is being spoken."""
+        self._newest: dict[str, Run] = {}
+        """Of each run under way, and each sub-run, the Run of its newest step."""
 
     def start_step(self, thread: Thread, effect: e.StartStep) -> None:
         """Invoke the agent."""
-        run = Run(effect, StepDesk(self._home, thread), thread.thread_id)
+        run = self._run(thread, effect)
         name = (effect.run_id, effect.depth)
-        self._runs[name] = run
+        self._runs[name] = self._newest[effect.run_id] = run
         self.crew.start(name, self._speak(thread.space.key, effect, run))
 
     async def _speak(self, key: ThreadKey, effect: e.StartStep, run: Run) -> None:
-        agent = self._agents[effect.agent]
         try:
-            ended = await speak(agent, run)
+            ended = await speak(partial(self._begin, key, effect), run)
         finally:
             self._runs.pop((effect.run_id, effect.depth), None)
         self._home.tell_thread(key, ended)
+
+    async def _begin(self, key: ThreadKey, effect: e.StartStep, run: Run) -> Any:
+        """What the step's agent says, once hooks have shaped the step."""
+        shaped = await shape(run, effect, self.waterfall, self._agents)
+        if shaped is not None:
+            self._home.tell_thread(key, shaped)
+        return await invoke(self._agents[run.agent], run)
 
     def stop_step(self, effect: e.StopStep) -> None:
         """Close the agent's stream; what it still says counts no more."""
@@ -94,16 +105,26 @@ class Workers:
         self.crew.start(effect.call_id, self._carry_out(thread, tool, effect))
 
     async def _carry_out(self, thread: Thread, tool: ServerTool, effect: e.StartTool) -> None:
-        run = self._runs.get((effect.run_id, effect.depth)) or self._run_for(thread, effect)
+        run = self._runs.get((effect.run_id, effect.depth))
+        run = run or self._run_for(thread, effect.run_id, effect.depth)
         answer = await run_tool(tool, effect.args, run)
         self._home.tell_thread(thread.space.key, i.ToolReturned(effect.call_id, answer))
 
-    def _run_for(self, thread: Thread, effect: e.StartTool) -> Run:
+    def run_of(self, thread: Thread, run_id: RunId, depth: int) -> Run:
+        """The Run that this step was given; for a step without an agent, one made for it."""
+        run = self._newest.get(run_id)
+        return run if run and run.depth == depth else self._run_for(thread, run_id, depth)
+
+    def forget(self, run_id: RunId) -> None:
+        """The run, or the sub-run, is over."""
+        self._newest.pop(run_id, None)
+
+    def _run_for(self, thread: Thread, run_id: RunId, depth: int) -> Run:
         """A Run for a tool whose step is no longer, or never was, an agent's."""
         run = thread.run
         step = e.StartStep(
-            run_id=effect.run_id,
-            depth=effect.depth,
+            run_id=run_id,
+            depth=depth,
             agent=run.agent if run else "",
             tools=(),
             context=(),
@@ -113,7 +134,11 @@ class Workers:
             forwarded_props=run.forwarded_props if run else None,
             principal=run.principal if run else ANONYMOUS,
         )
-        return Run(step, StepDesk(self._home, thread), thread.thread_id)
+        return self._run(thread, step)
+
+    def _run(self, thread: Thread, step: e.StartStep) -> Run:
+        desk = StepDesk(self._home, thread, self.waterfall)
+        return Run(step, desk, thread.thread_id)
 
     def stop_tool(self, effect: e.StopTool) -> None:
         """Cancel a server tool."""
@@ -139,19 +164,15 @@ class Workers:
 class StepDesk:
     """`run.Desk` for one thread."""
 
-    def __init__(self, home: Home, thread: Thread) -> None:
-        self._home = home
+    def __init__(self, home: Home, thread: Thread, waterfall: Waterfall) -> None:
         self._thread = thread
         self.loop = home.loop
+        self.expect = home.waiters.expect
+        self.new = home.ids.new
+        self.ask = waterfall.ask
         self.say = partial(home.tell_thread, thread.space.key)
         """Tell the run's thread."""
         self.later = home.tick.say
 
     def state(self) -> Json:
         return self._thread.space.transcript.state
-
-    def expect(self, ticket: str) -> "asyncio.Future[CallValue]":
-        return self._home.expect(ticket)
-
-    def ticket(self) -> str:
-        return self._home.new_ticket()

@@ -7,6 +7,7 @@ has its line here. Deliberately changes nothing. Above sits `world`.
 from collections.abc import Iterator
 
 from handspan.shell.driver import Driver
+from handspan.shell.workers import Workers
 
 __all__ = ["of_sessions", "of_work"]
 
@@ -31,10 +32,16 @@ def of_work(driver: Driver) -> Iterator[str]:
             yield f"session {session.id} counts a run"
     if len(driver.waiters):
         yield f"{len(driver.waiters)} callers in this process wait"
-    if len(driver.workers.crew):
-        yield f"{len(driver.workers.crew)} tasks of agents, tools or conditions are at work"
-    if driver.workers._runs:
-        yield f"steps are at work: {sorted(driver.workers._runs)}"
+    yield from _of_workers(driver.workers)
+
+
+def _of_workers(workers: Workers) -> Iterator[str]:
+    if len(workers.crew):
+        yield f"{len(workers.crew)} tasks of agents, tools, hooks or conditions are at work"
+    if workers._runs:
+        yield f"steps are at work: {sorted(workers._runs)}"
+    if workers._newest:
+        yield f"steps of runs are remembered: {sorted(workers._newest)}"
 
 
 def of_sessions(driver: Driver) -> Iterator[str]:
