@@ -15,6 +15,7 @@ import handspan
 from handspan import Bridge, Policy, Run, testing
 from handspan.core.policy import _TOLD
 from handspan.server import SessionLook, ThreadLook
+from handspan.shell import hooks
 from handspan.shell.tools import _OPTIONS
 from handspan_protocol import errors
 from handspan_protocol.codec import PAGE_TYPES, SERVER_TYPES
@@ -208,6 +209,7 @@ def test_every_hook_has_its_row() -> None:
     """What calls user code, on both sides; read off the code as far as its names tell."""
     asked = {name for name in inspect.signature(Bridge).parameters if name.startswith("auth")}
     asked |= {name for name in ("observe",) if hasattr(Bridge, name)}
+    asked |= {name for name in ("hook", "suggest") if hasattr(Bridge, name)}
     asked |= {f.name for f in fields(Policy) if f.name == "stop_when"}
     face = (CLIENT / "handspan.js").read_text(encoding="utf-8")
     asked |= set(re.findall(r"@property \{.*\} (on[A-Z]\w+)", face)) | {
@@ -215,18 +217,32 @@ def test_every_hook_has_its_row() -> None:
         "token",
         "settle",
     }
-    assert len(asked) == 9, asked
+    assert len(asked) == 11, asked
+    asked |= set(hooks.NAMES)
     table = re.findall(r"^\| (`[^|]*)\|", page("hooks.md"), re.MULTILINE)
     assert asked <= {word for cell in table for word in words_in_code(cell)}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        handspan.RunRequest,
+        handspan.Step,
+        handspan.Call,
+        handspan.BadArguments,
+        handspan.StepOutcome,
+    ],
+)
+def test_every_field_of_what_a_hook_is_asked_stands_there(kind: Any) -> None:
+    told = words_in_code(section(page("hooks.md"), f"### {kind.__name__}"))
+    assert {field.name for field in fields(kind)} - told == set()
 
 
 def test_what_is_absent_is_named_and_really_absent() -> None:
     """The list of what is not there yet must shrink when something comes."""
     told = words_in_code(section(page("hooks.md"), "## Not there yet"))
-    assert {"hook", "suggest", "delegate"} <= told
-    assert not hasattr(Bridge, "hook")
-    assert not hasattr(Bridge, "suggest")
-    assert not hasattr(Run, "delegate")
+    assert {"store", "model_request"} <= told
+    assert {"hook", "suggest", "delegate"} & told == set()
     with pytest.raises(handspan.UsageError):
         Bridge(store="sqlite:///x.db")
 

@@ -215,6 +215,7 @@ class Story:
 
     def _run_started(self, event: Event) -> None:
         self.run = {"runId": event["runId"], "depth": 0, "status": "running"}
+        self.suggestions = []
 
     def _step_started(self, event: Event) -> None:
         name = event["stepName"]
