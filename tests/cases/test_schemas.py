@@ -224,9 +224,6 @@ async def test_what_one_step_does_to_its_tools_is_not_seen_by_the_next() -> None
         assert set(home.codes()) == {None}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Run.context and Run.forwarded_props hand out the page's own objects"
-)
 async def test_what_an_agent_does_to_the_context_is_not_seen_by_the_next_step() -> None:
     """C030, P11."""
     seen: list[Any] = []
@@ -244,9 +241,6 @@ async def test_what_an_agent_does_to_the_context_is_not_seen_by_the_next_step() 
         assert seen == [({"items": []}, {})] * 4
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Run.messages hands out the history's own objects inside `metadata`"
-)
 async def test_what_an_agent_does_to_its_messages_is_not_done_to_the_history() -> None:
     """C030, P11, P14: what the pages are shown stays what the events said."""
 

@@ -47,12 +47,7 @@ async def says_so(run: Any) -> Any:
         yield RunErrorEvent(message="AbortError", code="abort")
 
 
-AFTERMATH = pytest.mark.xfail(
-    strict=True, reason="what an agent raises after its stop is logged as an error (shell/steps)"
-)
-
-
-@pytest.mark.parametrize("agent", [pytest.param(torn, marks=AFTERMATH), says_so])
+@pytest.mark.parametrize("agent", [torn, says_so])
 async def test_a_stop_is_one_quiet_end_however_the_agent_takes_it(
     agent: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

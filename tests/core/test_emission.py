@@ -622,5 +622,5 @@ def test_p6_whatever_is_said_comes_out_in_order_or_is_misplaced(said):
         except Misplaced:
             break
     emission.close()
-    assert sink.stream.open == set()
+    assert sink.stream.lanes[None].open == set()
     assert sorted(sink.ended) == sorted(sink.calls)

@@ -5,6 +5,7 @@ has an answer, unless it was called off. What is shown to them and read from the
 which order they are asked is `hooks`'. Above sits `driver`.
 """
 
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core.parties import ThreadKey
-from handspan.core.policy import Policy
+from handspan.core.policy import Policy, StopCondition
 from handspan.core.thread import Thread
 from handspan_protocol.content import copy_json
 from handspan_protocol.errors import RunCode, UsageError
@@ -134,6 +135,32 @@ class Asking:
 
         self._start(thread, effect.run_id, work, through)
 
+    def judge_stops(self, thread: Thread, effect: e.JudgeStops) -> None:
+        """`Policy.stop_when`: one that raises, or takes too long, does not count."""
+
+        async def work() -> i.StopsJudged:
+            steps = [[call_result(value) for value in step] for step in effect.steps]
+            stop = False
+            for condition in self._policy.stop_when:
+                stop = await self._holds(condition, steps) or stop
+            return i.StopsJudged(effect.run_id, effect.depth, stop)
+
+        failed = i.StopsJudged(effect.run_id, effect.depth, False)
+        self._start(thread, effect.run_id, work, failed)
+
+    async def _holds(self, condition: StopCondition, steps: Any) -> bool:
+        async def verdict() -> bool:
+            said = condition(steps)
+            return bool(await said if inspect.isawaitable(said) else said)
+
+        try:
+            return bool(await self._workers.waterfall.in_time(verdict))
+        except BaseException as error:
+            if goes_through(error):
+                raise
+            _LOG.error("a stop condition failed and does not count: %s", where(error))
+            return False
+
     def _start(
         self, thread: Thread, subject: CallId | RunId, work: Work, failed: i.ThreadInput
     ) -> None:
@@ -159,11 +186,11 @@ class Asking:
         self._workers.forget(effect.value.run_id)
         ticket = effect.asker.ticket if effect.asker.session is None else None
         if "after_run" in self._hooks.names:
-            messages = thread.space.transcript.view()
+            messages = thread.space.transcript.shown_to(None)
             name = ("after_run", effect.value.run_id)
             self._workers.crew.start(name, self._review_run(ticket, effect.value, messages))
         elif ticket is not None:
-            over = effect.value, thread.space.transcript.view()
+            over = effect.value, thread.space.transcript.shown_to(None)
             self._home.waiters.settle("run", ticket, over)
 
     async def _review_run(

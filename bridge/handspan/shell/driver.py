@@ -367,7 +367,7 @@ _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.StartTool: lambda driver, thread, effect: driver.workers.start_tool(thread, effect),
     e.StopTool: lambda driver, _, effect: driver.workers.stop_tool(effect),
     e.GiveValue: lambda driver, _, effect: driver.waiters.give(effect),
-    e.JudgeStops: lambda driver, thread, effect: driver.workers.judge_stops(thread, effect),
+    e.JudgeStops: lambda driver, thread, effect: driver.asking.judge_stops(thread, effect),
     e.GiveResult: lambda driver, _, effect: driver.asking.subrun_over(effect),
     e.JudgeRun: lambda driver, thread, effect: driver.asking.judge_run(thread, effect),
     e.JudgeCall: lambda driver, thread, effect: driver.asking.judge_call(thread, effect),

@@ -158,7 +158,7 @@ class Waterfall:
         kept = value if question.kind.must_answer else fresh(value)
         try:
             if question.kind.in_time:
-                return await self._in_time(lambda: question.fall(hooks, value))
+                return await self.in_time(lambda: question.fall(hooks, value))
             return await question.fall(hooks, value)
         except BaseException as error:
             if error is question.raised or goes_through(error):
@@ -168,7 +168,7 @@ class Waterfall:
                 raise HookFailed(f"a {name} hook failed ({mark} in the server's log)") from None
         return await default(kept)
 
-    async def _in_time(self, fall: Callable[[], Awaitable[Any]]) -> Any:
+    async def in_time(self, fall: Callable[[], Awaitable[Any]]) -> Any:
         """The outcome of `fall`, in a task of its own: a hook that does not let itself be cancelled
         holds up nobody."""
         outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -6,6 +6,7 @@ worker thread, since a sync agent or tool lives in one.
 """
 
 import asyncio
+import copy
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -76,7 +77,7 @@ class Run:
         """The name it is known by."""
         self.depth: int = step.depth
         self.principal = step.principal
-        self.forwarded_props: Json = step.forwarded_props
+        self.forwarded_props: Json = copy_json(step.forwarded_props)
         self.results: list[CallResult] = [call_result(v, step.run_id) for v in step.results]
         """Of the previous step's calls, in call order."""
         self.instructions: str = ""
@@ -84,6 +85,7 @@ class Run:
         """Set by an agent: "stop", "tool_calls", or why the model was cut off."""
         self.aborted: bool = False
         """Whether the step was stopped; what it says then counts no more."""
+        self._by_tool = False
         self._over = False
         self._output: Json = None
         self._has_output = False
@@ -110,10 +112,10 @@ class Run:
         """Of a sub-run: the id of the run whose step waits for it."""
         return self._step.parent
 
-    @property
+    @cached_property
     def context(self) -> tuple[ContextItem, ...]:
         """What the page says of itself: name, description, value."""
-        return self._step.context
+        return tuple(replace(x, value=copy_json(x.value)) for x in self._step.context)
 
     @property
     def state(self) -> Json:
@@ -167,7 +169,14 @@ class Run:
         ticket = self._desk.new("ticket")
         future = self._desk.expect("call", ticket)
         self._say(
-            i.CallSaid(run_id=self._run_id, depth=self.depth, name=name, raw=raw, ticket=ticket)
+            i.CallSaid(
+                run_id=self._run_id,
+                depth=self.depth,
+                name=name,
+                raw=raw,
+                ticket=ticket,
+                by_tool=self._by_tool,
+            )
         )
         return call_result(await future, self.id)
 
@@ -245,6 +254,14 @@ class Run:
         self._say(i.AbortRequested(Asker(None, ""), self._run_id))
 
     # ---- inside ------------------------------------------------------------------------------
+
+    def for_tool(self) -> "Run":
+        """The same for a server tool of this step, which may outlive what its agent says."""
+        made = copy.copy(self)
+        made._by_tool, made._over, made._unsaid = True, False, []
+        for name in ("messages", "tools", "context"):
+            made.__dict__.pop(name, None)
+        return made
 
     @property
     def _run_id(self) -> Any:

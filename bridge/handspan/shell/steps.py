@@ -39,7 +39,7 @@ class AgentFailed(HandspanError):  # noqa: N818 (it is the agent that failed)
 async def speak(agent: Any, run: Run) -> i.StepEnded | i.StepFailed:
     """Run one step; returns how it ended, by whatever door the agent leaves (P14).
 
-    Only a cancellation that was asked for goes through.
+    Only a cancellation that was asked for goes through, whatever the agent makes of it (C065).
     """
     try:
         await _speak(agent, run)
@@ -52,6 +52,8 @@ async def speak(agent: Any, run: Run) -> i.StepEnded | i.StepFailed:
     except BaseException as error:
         if goes_through(error):
             raise
+        if called_off():
+            raise asyncio.CancelledError from None  # what is said at the door is nobody's failure
         mark = secrets.token_hex(4)
         _LOG.exception("agent %s failed at depth %d (%s)", run.agent, run.depth, mark)
         return run.failed(RunCode.AGENT_ERROR, f"the agent failed ({mark} in the server's log)")
@@ -86,9 +88,14 @@ def goes_through(error: BaseException) -> bool:
     A CancelledError that nobody asked for is a failure like any other, and so is `sys.exit()`.
     """
     if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and task.cancelling() > 0
+        return called_off()
     return isinstance(error, KeyboardInterrupt)
+
+
+def called_off() -> bool:
+    """Whether somebody asked for this task's end; what it raises then is nobody's failure."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _speak(agent: Any, run: Run) -> None:

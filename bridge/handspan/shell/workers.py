@@ -5,7 +5,6 @@ input of its thread. Deliberately knows no page and no socket. Above sits `drive
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -24,11 +23,9 @@ from .hooks import Hooks, Waterfall
 from .ids import Ids
 from .run import Run
 from .shaping import shape
-from .socket import where
 from .steps import invoke, speak
 from .tick import Tick
 from .tools import ServerTool, run_tool
-from .values import call_result
 from .waiters import Waiters
 
 Json = Any
@@ -105,8 +102,7 @@ class Workers:
         self.crew.start(effect.call_id, self._carry_out(thread, tool, effect))
 
     async def _carry_out(self, thread: Thread, tool: ServerTool, effect: e.StartTool) -> None:
-        run = self._runs.get((effect.run_id, effect.depth))
-        run = run or self._run_for(thread, effect.run_id, effect.depth)
+        run = self.run_of(thread, effect.run_id, effect.depth).for_tool()
         answer = await run_tool(tool, effect.args, run)
         self._home.tell_thread(thread.space.key, i.ToolReturned(effect.call_id, answer))
 
@@ -120,19 +116,20 @@ class Workers:
         self._newest.pop(run_id, None)
 
     def _run_for(self, thread: Thread, run_id: RunId, depth: int) -> Run:
-        """A Run for a tool whose step is no longer, or never was, an agent's."""
-        run = thread.run
+        """A Run for a step that never was an agent's."""
+        run = thread.runs.live.get(run_id)
         step = e.StartStep(
             run_id=run_id,
             depth=depth,
             agent=run.agent if run else "",
             tools=(),
             context=(),
-            messages=thread.space.transcript.view(),
+            messages=thread.space.transcript.shown_to(run.owner if run else None),
             state=thread.space.transcript.state,
             results=(),
             forwarded_props=run.forwarded_props if run else None,
             principal=run.principal if run else ANONYMOUS,
+            parent=run.parent.id if run and run.parent else None,
         )
         return self._run(thread, step)
 
@@ -143,22 +140,6 @@ class Workers:
     def stop_tool(self, effect: e.StopTool) -> None:
         """Cancel a server tool."""
         self.crew.call_off(effect.call_id)
-
-    def judge_stops(self, thread: Thread, effect: e.JudgeStops) -> None:
-        """Evaluate the stop conditions."""
-        name = ("stops", effect.run_id, effect.depth)
-        self.crew.start(name, self._judge(thread.space.key, effect))
-
-    async def _judge(self, key: ThreadKey, effect: e.JudgeStops) -> None:
-        steps = [[call_result(value) for value in step] for step in effect.steps]
-        stop = False
-        for condition in self._policy.stop_when:
-            try:
-                verdict = condition(steps)
-                stop = stop or bool(await verdict if inspect.isawaitable(verdict) else verdict)
-            except Exception as error:
-                _LOG.error("a stop condition failed and does not count: %s", where(error))
-        self._home.tell_thread(key, i.StopsJudged(effect.run_id, effect.depth, stop))
 
 
 class StepDesk:
