@@ -181,7 +181,7 @@ class Bridge:
         return register
 
     def add_tool(self, tool: Any) -> None:
-        """Register a function, or a ServerTool.
+        """Register a function, or a ServerTool; of two of one name the newest counts.
 
         Raises:
             UsageError: no tool can be made of it, or its schema is none.

@@ -185,12 +185,7 @@ BEHIND_THE_END = {"op": "copy", "from": "/a/-", "path": "/b"}
     "most",
     [
         1_000,
-        pytest.param(
-            None,
-            marks=pytest.mark.xfail(
-                strict=True, reason="a copy that is not bounded puts what is no JSON in the place"
-            ),
-        ),
+        None,
     ],
 )
 def test_p4_what_stands_behind_the_end_of_a_list_cannot_be_copied(most: int | None) -> None:

@@ -376,7 +376,6 @@ def test_a_list_that_lost_a_message_it_knows_is_told_at_once():
         transcript.apply(ACTIVITY)
 
 
-@pytest.mark.xfail(strict=True, reason="jsonpointer's EndOfList gets into the message for good")
 def test_p14_no_patch_of_an_activity_leaves_a_message_that_cannot_be_sent():
     patch = [{"op": "copy", "from": "/steps/-", "path": "/b"}]
     transcript = folded([ACTIVITY, {"type": "ACTIVITY_DELTA", "messageId": "y1", "patch": patch}])
@@ -399,7 +398,6 @@ UNCOUNTED = [
 ]
 
 
-@pytest.mark.xfail(strict=True, reason="`history_bytes` is never reached by these")
 @pytest.mark.parametrize(
     ("events", "size"), [c[1:] for c in UNCOUNTED], ids=[c[0] for c in UNCOUNTED]
 )

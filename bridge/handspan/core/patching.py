@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import jsonpatch
-from jsonpointer import JsonPointer, JsonPointerException
+from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.strict_json import size_within
@@ -68,6 +68,8 @@ class _Draft:
     def _copy(self, source: JsonPointer, steps: Sequence[str]) -> None:
         """Put what stands at `source` at another place too; it is shared, and nobody's own."""
         value = source.resolve(self.root)
+        if isinstance(value, EndOfList):
+            raise UsageError("the patch copies what is not there")
         if self._left is not None:
             size = size_within(value)
             if size is None or size > self._left:

@@ -86,6 +86,7 @@ class Transcript:
             self.append(copy)
             for call in copy.get("toolCalls", ()):
                 self._call_home[call["id"]] = (copy, call)
+                self._count(call["function"]["arguments"])
 
     def cut_after(self, message_id: str) -> tuple[Message, ...] | None:
         """The history up to this message, with its results; None: there is no such message.
@@ -244,8 +245,19 @@ class Transcript:
         del self._by_id[message["id"]]
 
     def _count(self, content: Json) -> None:
+        """Texts and the data of parts; what names their kinds is not counted."""
         if isinstance(content, str):
             self.size_bytes += len(content)
+        elif isinstance(content, list):
+            for part in content:
+                self._count_part(part)
+
+    def _count_part(self, part: Json) -> None:
+        for key, value in part.items() if isinstance(part, dict) else ():
+            if isinstance(value, dict):
+                self._count_part(value)
+            elif isinstance(value, str) and key not in ("type", "mimeType"):
+                self.size_bytes += len(value)
 
 
 _FOLDS: dict[str, Callable[[Transcript, Mapping[str, Json]], None]] = {

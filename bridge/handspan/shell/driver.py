@@ -84,6 +84,7 @@ class Driver:
         self.tally = Tally()
         self.observers: list[Observer] = []
         self.is_draining = False
+        self._closed = False
         self._compile = compile_schema
         self._queue: deque[tuple[Any, Any, bool]] = deque()
         self._running = False
@@ -103,6 +104,8 @@ class Driver:
         self._tell(session, message)
 
     def _tell(self, target: Any, message: Any, create: bool = False) -> None:
+        if self._closed:
+            return
         if self._running:
             self._queue.append((target, message, create))
             return
@@ -243,9 +246,6 @@ class Driver:
         else:
             self.waiters.settle("answer", asker.ticket, (result, error))
 
-    def _tell_session_effect(self, _: Thread, effect: e.TellSession) -> None:
-        self.tell_session(effect.session, effect.message)
-
     # ---- effects of a session ----------------------------------------------------------------
 
     def _tell_thread_effect(self, _: Session, effect: e.TellThread) -> None:
@@ -335,7 +335,8 @@ class Driver:
             socket.close(CloseCode.RESTART, "restart")
 
     async def close(self) -> None:
-        """Abort what is left and let nothing of it behind."""
+        """Abort what is left and let nothing of it behind; what still comes is not heard."""
+        self.is_draining = True
         for key in list(self.hub.active):
             thread = self.hub.threads[key]
             while thread.run is not None or thread.runs.queue:
@@ -343,6 +344,7 @@ class Driver:
                 self.tell_thread(key, i.AbortRequested(Asker(None, ""), run_id))
         for socket in list(self.outlets.sockets.values()):
             socket.close(CloseCode.RESTART, "restart")
+        self._closed = True
         await self.workers.crew.finished("after_run")
         await self.workers.crew.close()
         for _, handle in self._timers.values():
@@ -361,7 +363,7 @@ def _no_thread() -> PeerError:
 _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.Record: Driver._record,
     e.Reply: Driver._reply_effect,
-    e.TellSession: Driver._tell_session_effect,
+    e.TellSession: lambda driver, _, told: driver.tell_session(told.session, told.message),
     e.StartStep: lambda driver, thread, effect: driver.workers.start_step(thread, effect),
     e.StopStep: lambda driver, _, effect: driver.workers.stop_step(effect),
     e.StartTool: lambda driver, thread, effect: driver.workers.start_tool(thread, effect),
