@@ -1,10 +1,10 @@
-"""The parts of the reference that the code itself can tell: the frames, the command line.
+"""The parts of the docs that the code itself can tell: frames, command line, the two tables.
 
     python docs/generate.py            write them
     python docs/generate.py --check    status 1 when a file is not what would be written
 
-Owns reference/frames.md and reference/cli.md. The sentence about each frame stands here; one that
-has none cannot be written, and a test says so.
+Owns reference/frames.md and reference/cli.md, and the diagrams in bridge/README.md. The sentence
+about each frame stands here; one that has none cannot be written, and a test says so.
 """
 
 import json
@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import typer
+from diagrams import drawn
 
 from handspan.cli import app
 from handspan_protocol.generate import schema_texts
 
-REFERENCE: Final = Path(__file__).parent / "reference"
+ROOT: Final = Path(__file__).parents[1]
+REFERENCE: Final = ROOT / "docs" / "reference"
 
 Json = Any
 Schema = Mapping[str, Json]
@@ -199,27 +201,31 @@ def _option(parameter: Any) -> str:
 # ---- writing ---------------------------------------------------------------------------------
 
 
-def texts() -> dict[str, str]:
-    """File name: what it says."""
-    return {"frames.md": frames(), "cli.md": cli()}
+def texts() -> dict[Path, str]:
+    """Of each file what it says."""
+    map_of_the_house = ROOT / "bridge" / "README.md"
+    return {
+        REFERENCE / "frames.md": frames(),
+        REFERENCE / "cli.md": cli(),
+        map_of_the_house: drawn(map_of_the_house.read_text(encoding="utf-8")),
+    }
 
 
 def stale() -> list[str]:
     """The files that are not what would be written."""
-    found = []
-    for name, text in texts().items():
-        path = REFERENCE / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            found.append(name)
-    return found
+    return [
+        path.relative_to(ROOT).as_posix()
+        for path, text in texts().items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
 
 
 def main() -> None:
     """The command."""
     if "--check" in sys.argv[1:]:
         sys.exit(f"stale, run python docs/generate.py: {stale()}" if stale() else 0)
-    for name, text in texts().items():
-        (REFERENCE / name).write_text(text, encoding="utf-8")
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -126,11 +127,13 @@ def test_every_close_code_stands_there_with_what_the_page_does() -> None:
 
 @pytest.fixture(scope="module")
 def generate() -> Any:
+    sys.path.insert(0, str(DOCS))  # as for a script of that folder
     spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.path.remove(str(DOCS))
     return module
 
 

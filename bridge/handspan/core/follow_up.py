@@ -1,7 +1,9 @@
 """Whether a run goes on after a step: one pure function over one table.
 
-Asked only when the step has ended and no call of it is open: count decides, never time (P2). The
-rows are tried in order and the first that holds decides. *Source:* behaviour.md 2.
+Asked only when the step has ended and nothing of it is open: count decides, never time (P2). The
+rows are tried in order, those that apply to the step, and the first that holds decides. A step that
+handed over is not asked about its calls, nor is the call of a button whose follow-up is wanted.
+bridge/README.md draws the table. *Source:* behaviour.md 2.
 """
 
 from collections.abc import Callable
@@ -57,14 +59,30 @@ class Stop:
 
 
 Verdict = Continue | Judge | Stop
-Row = Callable[[StepFacts, Policy], Verdict | None]
-"""A row's verdict; None: the next row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the table; `judge` gives its verdict, or None for the next row."""
+
+    when: str
+    """In words, for people."""
+    reason: StopReason
+    """Why the run stops when it holds."""
+    judge: Callable[[StepFacts, Policy], Verdict | None]
+    of_handover: bool = True
+    """Whether a step that handed over is asked."""
+    of_button: bool = True
+    """Whether the call of a `tool.invoke` is asked."""
+
+    def applies(self, step: StepFacts) -> bool:
+        return (self.of_handover or not step.handed_over) and (self.of_button or not step.invoked)
 
 
 def should_continue(step: StepFacts, policy: Policy) -> Verdict:
-    """Go on or stop, and why. Total: the last row always decides."""
-    for row in ROWS[_first_row(step, policy) :]:
-        verdict = row(step, policy)
+    """Go on or stop, and why. Total: what no row stops goes on."""
+    for row in ROWS:
+        verdict = row.judge(step, policy) if row.applies(step) else None
         if verdict is not None:
             return verdict
     return Continue()
@@ -121,23 +139,42 @@ def _repeating(step: StepFacts, policy: Policy) -> Verdict | None:
 
 
 ROWS: Final[tuple[Row, ...]] = (
-    _aborted,
-    _truncated,
-    _invoked,
-    _no_calls,
-    _nobody_wants,
-    _stop_condition,
-    _max_depth,
-    _repeating,
+    Row(when="the run is aborted", reason=StopReason.ABORTED, judge=_aborted),
+    Row(when="the model was cut off", reason=StopReason.TRUNCATED, judge=_truncated),
+    Row(
+        when="a button's call, which failed or wants no follow-up",
+        reason=StopReason.NO_FOLLOW_UP,
+        judge=_invoked,
+    ),
+    Row(
+        when="the step made no calls",
+        reason=StopReason.COMPLETED,
+        judge=_no_calls,
+        of_handover=False,
+        of_button=False,
+    ),
+    Row(
+        when="no call of the step wants a follow-up",
+        reason=StopReason.NO_FOLLOW_UP,
+        judge=_nobody_wants,
+        of_handover=False,
+        of_button=False,
+    ),
+    Row(
+        when="a stop condition holds",
+        reason=StopReason.STOP_CONDITION,
+        judge=_stop_condition,
+        of_handover=False,
+    ),
+    Row(
+        when="the next depth is over max_depth",
+        reason=StopReason.MAX_DEPTH,
+        judge=_max_depth,
+    ),
+    Row(
+        when="the same calls came max_repeats rounds in a row",
+        reason=StopReason.REPEATING,
+        judge=_repeating,
+    ),
 )
 """The table, in order."""
-
-
-def _first_row(step: StepFacts, policy: Policy) -> int:
-    """Where to begin: a step that handed over, or a button's follow-up, skips the middle rows."""
-    ends = (_aborted(step, policy), _truncated(step, policy), _invoked(step, policy))
-    if any(ends):
-        return 0
-    if step.handed_over:
-        return ROWS.index(_max_depth)
-    return ROWS.index(_stop_condition) if step.invoked else 0

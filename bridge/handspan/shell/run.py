@@ -255,14 +255,6 @@ class Run:
 
     # ---- inside ------------------------------------------------------------------------------
 
-    def for_tool(self) -> "Run":
-        """The same for a server tool of this step, which may outlive what its agent says."""
-        made = copy.copy(self)
-        made._by_tool, made._over, made._unsaid = True, False, []
-        for name in ("messages", "tools", "context"):
-            made.__dict__.pop(name, None)
-        return made
-
     @property
     def _run_id(self) -> Any:
         return self._step.run_id
@@ -338,6 +330,15 @@ class Run:
         self._over = True
         self._say_texts()
         return i.StepFailed(self._run_id, self.depth, code.value, message)
+
+
+def for_tool(run: Run) -> Run:
+    """The same for a server tool of this step, which may outlive what its agent says."""
+    made = copy.copy(run)
+    made._by_tool, made._over, made._unsaid = True, False, []
+    for name in ("messages", "tools", "context"):
+        made.__dict__.pop(name, None)
+    return made
 
 
 def _raw(args: Mapping[str, Json] | str | None) -> str:

@@ -21,7 +21,7 @@ from handspan_protocol.ids import RunId
 from .crew import Crew
 from .hooks import Hooks, Waterfall
 from .ids import Ids
-from .run import Run
+from .run import Run, for_tool
 from .shaping import shape
 from .steps import invoke, speak
 from .tick import Tick
@@ -102,7 +102,7 @@ class Workers:
         self.crew.start(effect.call_id, self._carry_out(thread, tool, effect))
 
     async def _carry_out(self, thread: Thread, tool: ServerTool, effect: e.StartTool) -> None:
-        run = self.run_of(thread, effect.run_id, effect.depth).for_tool()
+        run = for_tool(self.run_of(thread, effect.run_id, effect.depth))
         answer = await run_tool(tool, effect.args, run)
         self._home.tell_thread(thread.space.key, i.ToolReturned(effect.call_id, answer))
 
