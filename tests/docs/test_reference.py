@@ -177,7 +177,7 @@ def parameters(function: Any) -> set[str]:
     return {n for n in names if n not in ("self", "given", "options", "function")}
 
 
-INSIDE = {"take", "ended", "failed"}
+INSIDE = {"take", "ended", "failed", "for_tool"}
 """Of a Run, for the shell that drives it."""
 
 

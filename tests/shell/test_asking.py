@@ -96,7 +96,7 @@ async def room() -> AsyncIterator[Room]:
         await settle()
         assert len(room.driver.workers.crew) == 0
         for run_id in (RUN_ID, RunId("r2")):  # whose ends nobody played
-            room.driver.workers.forget(run_id)
+            room.driver.workers.forget(room.thread, run_id)
     assert list(of_sessions(room.driver)) == []
     assert world.clock.waiting == []
 
@@ -338,7 +338,7 @@ async def test_a_question_that_is_no_longer_wanted_is_called_off(room: Room) -> 
 
     room.asking.judge_call(room.thread, judge_call())
     await settle()
-    room.asking.stop(e.StopHook(CALL_ID))
+    room.asking.stop(room.thread, e.StopHook(CALL_ID))
     await settle()
     assert left.is_set()
     assert room.told == []
@@ -670,7 +670,9 @@ async def test_delegate_says_what_it_wants_and_gets_the_result(room: Room) -> No
     assert (said.run_id, said.depth, said.agent, said.text) == (RUN_ID, 0, "helper", "count")
     assert said.sub_id not in ("", RUN_ID)
     value = e.RunValue(run_id=said.sub_id, reason="completed", depth=1, text="3", output={"n": 3})
-    room.asking.subrun_over(e.GiveResult(said.ticket, value, (text("count", id="m2"),)))
+    room.asking.subrun_over(
+        room.thread, e.GiveResult(said.ticket, value, (text("count", id="m2"),))
+    )
     await settle()
     [result] = parent.got
     assert (result.run_id, result.reason, result.text, result.output) == (
@@ -688,7 +690,7 @@ async def test_delegate_does_not_raise_for_a_sub_run_that_failed(room: Room) -> 
     value = e.RunValue(
         run_id=said.sub_id, reason="failed", depth=1, code="unknown_agent", message="no agent"
     )
-    room.asking.subrun_over(e.GiveResult(said.ticket, value, ()))
+    room.asking.subrun_over(room.thread, e.GiveResult(said.ticket, value, ()))
     await settle()
     assert parent.got[0].reason == "failed"
     assert parent.got[0].error == Failure("unknown_agent", "no agent")
@@ -719,7 +721,7 @@ async def test_a_step_that_is_stopped_takes_its_sub_run_along(room: Room) -> Non
     """P5. It is said once, by the code that waited."""
     parent = Parent(room, "helper", "count")
     said = await parent.begin()
-    room.driver.workers.stop_step(e.StopStep(RUN_ID, 0))
+    room.driver.workers.stop_step(room.thread, e.StopStep(RUN_ID, 0))
     await settle()
     assert room.told == [i.AbortRequested(Asker(None, ""), said.sub_id)]
     assert isinstance(parent.raised[0], asyncio.CancelledError)
@@ -799,7 +801,7 @@ async def test_suggestions_that_nobody_wants_any_more_are_called_off(room: Room)
 
     room.asking.suggest(room.thread, suggest())
     await settle()
-    room.asking.stop_suggesting(e.StopSuggesting(RUN_ID))
+    room.asking.stop_suggesting(room.thread, e.StopSuggesting(RUN_ID))
     await settle()
     assert left.is_set()
 

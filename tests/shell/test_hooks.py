@@ -481,6 +481,33 @@ async def test_who_asks_may_be_cancelled_and_the_hook_with_him(desk: Desk, name:
     assert left.is_set()
 
 
+@pytest.mark.parametrize("name", NAMES)
+async def test_what_a_hook_raises_when_it_is_called_off_is_nobodys_failure(
+    desk: Desk, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C065: what is said at the door. Those behind it are not asked either."""
+    reached = asyncio.Event()
+
+    async def slams(value: Any, next: Any) -> NoReturn:
+        reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise BoomError
+
+    async def never(value: Any, next: Any) -> NoReturn:
+        raise AssertionError("asked")
+
+    desk.add(name, slams, never)
+    asked = asyncio.ensure_future(desk.ask(name))
+    await reached.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await settle()
+    assert caplog.records == []
+
+
 async def test_without_hooks_the_default_answers_and_no_task_is_made(desk: Desk) -> None:
     before = asyncio.all_tasks()
 

@@ -190,6 +190,8 @@ _CALL_CODES: Final = frozenset(CallCode)
 
 def _parts(value: Any) -> tuple[Json, ...] | None:
     """Parts stay parts, where the answer still is some."""
+    if not isinstance(value, list):
+        return None
     try:
         return tuple(read_parts(value)) or None
     except PeerError:

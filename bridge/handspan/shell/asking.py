@@ -49,9 +49,9 @@ class Asking:
         self._agents = agents
         self._ask = workers.waterfall.ask
 
-    def stop(self, effect: e.StopHook) -> None:
+    def stop(self, thread: Thread, effect: e.StopHook) -> None:
         """Nobody wants the answer any more."""
-        self._workers.crew.call_off(("hook", effect.subject))
+        self._workers.crew.call_off(("hook", thread.space.key, effect.subject))
 
     # ---- questions ---------------------------------------------------------------------------
 
@@ -165,8 +165,8 @@ class Asking:
         self, thread: Thread, subject: CallId | RunId, work: Work, failed: i.ThreadInput
     ) -> None:
         """Tell the thread what `work` finds; `failed`, when it cannot be read."""
-        told = self._told(thread.space.key, work, failed)
-        self._workers.crew.start(("hook", subject), told)
+        key = thread.space.key
+        self._workers.crew.start(("hook", key, subject), self._told(key, work, failed))
 
     async def _told(self, key: ThreadKey, work: Work, failed: i.ThreadInput) -> None:
         try:
@@ -183,11 +183,11 @@ class Asking:
 
     def run_over(self, thread: Thread, effect: e.RunOver) -> None:
         """`after_run`, and whoever waits for the run in this process; nobody else waits."""
-        self._workers.forget(effect.value.run_id)
+        self._workers.forget(thread, effect.value.run_id)
         ticket = effect.asker.ticket if effect.asker.session is None else None
         if "after_run" in self._hooks.names:
             messages = thread.space.transcript.shown_to(None)
-            name = ("after_run", effect.value.run_id)
+            name = ("after_run", thread.space.key, effect.value.run_id)
             self._workers.crew.start(name, self._review_run(ticket, effect.value, messages))
         elif ticket is not None:
             over = effect.value, thread.space.transcript.shown_to(None)
@@ -203,17 +203,18 @@ class Asking:
             if ticket is not None:
                 self._home.waiters.settle("run", ticket, told)
 
-    def subrun_over(self, effect: e.GiveResult) -> None:
+    def subrun_over(self, thread: Thread, effect: e.GiveResult) -> None:
         """Wake the step that waits for this sub-run."""
-        self._workers.forget(effect.value.run_id)
+        self._workers.forget(thread, effect.value.run_id)
         self._home.waiters.settle("result", effect.ticket, (effect.value, effect.messages))
 
     # ---- suggestions -------------------------------------------------------------------------
 
     def suggest(self, thread: Thread, effect: e.Suggest) -> None:
         """Ask what the user might say next; nobody waits for it."""
-        name = ("suggest", effect.value.run_id)
-        self._workers.crew.start(name, self._suggest(thread.space.key, effect))
+        key = thread.space.key
+        name = ("suggest", key, effect.value.run_id)
+        self._workers.crew.start(name, self._suggest(key, effect))
 
     async def _suggest(self, key: ThreadKey, effect: e.Suggest) -> None:
         try:
@@ -228,9 +229,9 @@ class Asking:
         else:
             self._home.tell_thread(key, i.SuggestionsMade(effect.value.run_id, items))
 
-    def stop_suggesting(self, effect: e.StopSuggesting) -> None:
+    def stop_suggesting(self, thread: Thread, effect: e.StopSuggesting) -> None:
         """The conversation has gone on."""
-        self._workers.crew.call_off(("suggest", effect.run_id))
+        self._workers.crew.call_off(("suggest", thread.space.key, effect.run_id))
 
 
 def _not_run(run_id: RunId, message: str) -> i.RunJudged:

@@ -32,7 +32,7 @@ from .asks import (
     fresh,
 )
 from .crew import Crew
-from .steps import AgentFailed, goes_through
+from .steps import AgentFailed, called_off, goes_through
 from .values import CallResult, RunResult
 
 Next = Callable[[Any], Awaitable[Any]]
@@ -163,6 +163,8 @@ class Waterfall:
         except BaseException as error:
             if error is question.raised or goes_through(error):
                 raise
+            if called_off():
+                raise asyncio.CancelledError from None  # what is said at the door counts no more
             mark = _log(name, error)
             if question.kind.must_answer:
                 raise HookFailed(f"a {name} hook failed ({mark} in the server's log)") from None
@@ -212,7 +214,7 @@ class _Question:
         try:
             return await self._answer(hooks[0], value, next_)
         except BaseException as error:
-            if goes_through(error):
+            if called_off() or goes_through(error):
                 raise
             _log(self.name, error)
         return answers[-1] if answers else await self.fall(hooks[1:], kept)

@@ -1,7 +1,8 @@
 """Agents, server tools and stop conditions at work: what the core ordered, done as tasks.
 
 Owns the tasks (a `Crew`), the Run each step is given, and the way its outcome comes home as an
-input of its thread. Deliberately knows no page and no socket. Above sits `driver`.
+input of its thread. Ids of runs and calls are fresh in their thread only, so whatever is at work
+here is named with its thread (P8). Deliberately knows no page and no socket. Above sits `driver`.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from handspan.core.parties import ANONYMOUS, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.thread import Thread
 from handspan.ports import Clock
-from handspan_protocol.ids import RunId
+from handspan_protocol.ids import CallId, RunId
 
 from .crew import Crew
 from .hooks import Hooks, Waterfall
@@ -62,23 +63,25 @@ class Workers:
         self._policy = policy
         self._agents = agents
         self._tools = tools
-        self._runs: dict[tuple[str, int], Run] = {}
+        self._runs: dict[tuple[ThreadKey, RunId, int], Run] = {}
         """The Run of each step that is being spoken."""
-        self._newest: dict[str, Run] = {}
+        self._newest: dict[tuple[ThreadKey, RunId], Run] = {}
         """Of each run under way, and each sub-run, the Run of its newest step."""
+        self._lent: dict[tuple[ThreadKey, CallId], Run] = {}
+        """The Run of each server tool at work."""
 
     def start_step(self, thread: Thread, effect: e.StartStep) -> None:
         """Invoke the agent."""
-        run = self._run(thread, effect)
-        name = (effect.run_id, effect.depth)
-        self._runs[name] = self._newest[effect.run_id] = run
-        self.crew.start(name, self._speak(thread.space.key, effect, run))
+        key, run = thread.space.key, self._run(thread, effect)
+        name = (key, effect.run_id, effect.depth)
+        self._runs[name] = self._newest[key, effect.run_id] = run
+        self.crew.start(("step", *name), self._speak(key, effect, run))
 
     async def _speak(self, key: ThreadKey, effect: e.StartStep, run: Run) -> None:
         try:
             ended = await speak(partial(self._begin, key, effect), run)
         finally:
-            self._runs.pop((effect.run_id, effect.depth), None)
+            self._runs.pop((key, effect.run_id, effect.depth), None)
         self._home.tell_thread(key, ended)
 
     async def _begin(self, key: ThreadKey, effect: e.StartStep, run: Run) -> Any:
@@ -88,32 +91,34 @@ class Workers:
             self._home.tell_thread(key, shaped)
         return await invoke(self._agents[run.agent], run)
 
-    def stop_step(self, effect: e.StopStep) -> None:
+    def stop_step(self, thread: Thread, effect: e.StopStep) -> None:
         """Close the agent's stream; what it still says counts no more."""
-        name = (effect.run_id, effect.depth)
+        name = (thread.space.key, effect.run_id, effect.depth)
         run = self._runs.pop(name, None)
         if run is not None:
             run.aborted = True
-        self.crew.call_off(name)
+        self.forget(thread, effect.run_id)
+        self.crew.call_off(("step", *name))
 
     def start_tool(self, thread: Thread, effect: e.StartTool) -> None:
         """Carry out a server tool."""
-        tool = self._tools[effect.name]
-        self.crew.start(effect.call_id, self._carry_out(thread, tool, effect))
+        key, run = thread.space.key, for_tool(self.run_of(thread, effect.run_id, effect.depth))
+        self._lent[key, effect.call_id] = run
+        self.crew.start(("tool", key, effect.call_id), self._carry_out(key, effect, run))
 
-    async def _carry_out(self, thread: Thread, tool: ServerTool, effect: e.StartTool) -> None:
-        run = for_tool(self.run_of(thread, effect.run_id, effect.depth))
-        answer = await run_tool(tool, effect.args, run)
-        self._home.tell_thread(thread.space.key, i.ToolReturned(effect.call_id, answer))
+    async def _carry_out(self, key: ThreadKey, effect: e.StartTool, run: Run) -> None:
+        answer = await run_tool(self._tools[effect.name], effect.args, run)
+        self._lent.pop((key, effect.call_id), None)
+        self._home.tell_thread(key, i.ToolReturned(effect.call_id, answer))
 
     def run_of(self, thread: Thread, run_id: RunId, depth: int) -> Run:
         """The Run that this step was given; for a step without an agent, one made for it."""
-        run = self._newest.get(run_id)
+        run = self._newest.get((thread.space.key, run_id))
         return run if run and run.depth == depth else self._run_for(thread, run_id, depth)
 
-    def forget(self, run_id: RunId) -> None:
+    def forget(self, thread: Thread, run_id: RunId) -> None:
         """The run, or the sub-run, is over."""
-        self._newest.pop(run_id, None)
+        self._newest.pop((thread.space.key, run_id), None)
 
     def _run_for(self, thread: Thread, run_id: RunId, depth: int) -> Run:
         """A Run for a step that never was an agent's."""
@@ -137,9 +142,13 @@ class Workers:
         desk = StepDesk(self._home, thread, self.waterfall)
         return Run(step, desk, thread.thread_id)
 
-    def stop_tool(self, effect: e.StopTool) -> None:
-        """Cancel a server tool."""
-        self.crew.call_off(effect.call_id)
+    def stop_tool(self, thread: Thread, effect: e.StopTool) -> None:
+        """Cancel a server tool; a sync one can only look at `run.aborted`."""
+        name = (thread.space.key, effect.call_id)
+        run = self._lent.pop(name, None)
+        if run is not None:
+            run.aborted = True
+        self.crew.call_off(("tool", *name))
 
 
 class StepDesk:

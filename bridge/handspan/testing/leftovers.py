@@ -40,6 +40,8 @@ def _of_workers(workers: Workers) -> Iterator[str]:
         yield f"{len(workers.crew)} tasks of agents, tools, hooks or conditions are at work"
     if workers._runs:
         yield f"steps are at work: {sorted(workers._runs)}"
+    if workers._lent:
+        yield f"server tools are at work: {sorted(workers._lent)}"
     if workers._newest:
         yield f"steps of runs are remembered: {sorted(workers._newest)}"
 
