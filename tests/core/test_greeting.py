@@ -2,7 +2,7 @@
 
 import pytest
 
-from handspan.core.greeting import WISHES_ANSWERED, sort_wishes
+from handspan.core.greeting import JOURNAL_READ, WISHES_ANSWERED, sort_wishes
 from handspan.core.parties import ConnectionId
 from handspan.core.session_inputs import Greeted
 from handspan_protocol.errors import CommandCode
@@ -68,3 +68,7 @@ def test_p12_what_stands_behind_the_answered_wishes_is_not_read():
     good, refused = sorted_of(*names, open_threads=3)
     assert good == names[:3]
     assert refused == [(name, LIMIT) for name in names[3 : 3 + WISHES_ANSWERED]]
+
+
+def test_p12_the_bounds_are_those_that_the_map_of_the_house_names():
+    assert (WISHES_ANSWERED, JOURNAL_READ) == (64, 1_024)

@@ -30,6 +30,7 @@ def test_a_thread_begins_with_an_empty_log_of_its_own_and_nobody_there():
     assert (one.key, one.log.epoch, one.log.head) == (KEY, "e:1", 0)
     assert (one.pages, one.readers, one.effects, one.now) == ({}, set(), [], 0.0)
     assert one.server.keys() == {"srv"}
+    assert (one.policy.log_bytes, one.ids.new("m")) == (1_000, "m:1")
     for n in range(3):
         one.custom("call", n)
     assert (one.log.base, one.log.head) == (1, 3)

@@ -192,6 +192,7 @@ def test_p12_what_stands_behind_a_very_long_batch_is_not_read_and_that_is_said()
         "too_many_tools",
         "2 more tools were not read",
     )
+    assert BATCH_READ == 1_024
     assert len(tools.replace([tool("t"), *[None] * (read - 1)]).rejected) == read - 1
 
 
@@ -242,7 +243,8 @@ def test_p11_a_spec_has_judges_of_both_schemas_the_size_and_a_digest_of_its_own(
     assert [bool(made.returns.problems(value)) for value in ("ok", 1)] == [False, True]
     assert made.invoke is True
     plain = spec("t")
-    assert (plain.returns, plain.invoke) == (None, False)
+    assert plain.returns is None
+    assert specify(read_tool(tool("t")), COMPILE).invoke is False
     assert plain.schema_bytes == len('{"type":"object","properties":{}}')
     assert made.schema_bytes > len('{"type":"string"}') + len(encode(takes("x", x="integer"))) - 1
     assert made.digest != spec("t", parameters=takes("x", x="integer")).digest
@@ -274,3 +276,31 @@ def test_p12_schemas_that_were_removed_or_replaced_make_room():
     assert tools.change([tool("b", parameters=wide)], ["a"]).accepted == ("b",)
     assert tools.replace([tool("c", parameters=wide)]).accepted == ("c",)
     assert tools.change([tool("c"), tool("d", parameters=wide)], []).accepted == ("c", "d")
+
+
+EMPTY = len('{"type":"object","properties":{}}')
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+def test_p12_schemas_may_fill_their_room_to_the_last_byte_also_after_changes(spare):
+    tools = toolset(schemas_bytes=2 * EMPTY + spare)
+    for _ in range(5):
+        tools.change([tool("b", title="new")], [])
+        tools.replace([tool("a")])
+        fits = tools.change([tool("b")], []).rejected == ()
+        assert fits is (spare == 0)
+        assert tools.change([tool("a", title="new")], []).rejected == ()
+        tools.change([], ["b"])
+
+
+@pytest.mark.parametrize(("most", "judged"), [(2 * EMPTY, 4), (2 * EMPTY - 1, 3)])
+def test_p12_one_batch_compiles_twice_the_room_to_the_last_byte(most, judged):
+    compiled = []
+
+    def refuse(schema):
+        compiled.append(schema)
+        return SchemaRefusal(ToolCode.BAD_SCHEMA, "no")
+
+    tools = ToolSet(Policy(schemas_bytes=most), refuse, {})
+    tools.replace([tool(f"t{n}") for n in range(10)])
+    assert len(compiled) == judged
