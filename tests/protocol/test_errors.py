@@ -57,6 +57,11 @@ def test_a_code_travels_as_its_name_in_small_letters(kind):
     assert [str(code) for code in kind] == [code.name.lower() for code in kind]
 
 
+@pytest.mark.parametrize("kind", [*KINDS, CloseCode], ids=lambda kind: kind.__name__)
+def test_no_two_names_are_one_code(kind):
+    assert len(kind.__members__) == len(set(kind))
+
+
 @pytest.mark.parametrize(
     ("row", "kind"),
     [
