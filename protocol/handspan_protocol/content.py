@@ -7,7 +7,6 @@ Knows nothing of frames, calls or threads; `strict_json` sits below.
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -68,7 +67,7 @@ def canonical(value: Json) -> str:
 
 def _with_integers(value: Json) -> Json:
     match value:
-        case float() if math.isfinite(value) and value.is_integer():
+        case float() if value.is_integer():
             return int(value)
         case list() | tuple():
             return [_with_integers(item) for item in value]
