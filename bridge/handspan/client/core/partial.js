@@ -1,0 +1,205 @@
+/**
+ * JSON that is still on its way: as much of the value as its text tells so far. The text is fed piece
+ * by piece, and each character is looked at once, so the work is linear in its length however small the
+ * pieces are. A pushdown machine: a state is a function of the next character that gives the next state;
+ * what is open around it stands on a stack.
+ *
+ *     {"city":"Par        { city: "Par" }           a string is shown as it grows
+ *     {"city":"Paris","n  { city: "Paris" }         half a key is not
+ *     {"n":12             {}                        nor half a number: 12 may become 123
+ *
+ * What is shown is never taken back: strings grow, arrays and objects gain members. (One exception: of
+ * a key that comes twice the last value counts, as in JSON.parse, so the first one goes.) Nothing
+ * throws: where the text stops being JSON the value stays as it was, for good. When the text is whole
+ * the value equals JSON.parse(text), down to own members that are named `__proto__`.
+ *
+ * A value that was given out is not changed any more. What grows after that is a copy, one level deep,
+ * of the arrays and objects that are still open; all others are the same objects as before.
+ */
+
+/** @import { Json } from "./protocol.js" */
+
+/**
+ * @typedef {(char: string) => Step} Step  throws where the text is no JSON
+ *
+ * @typedef {object} Open  an array or object that has begun
+ * @property {any} node
+ * @property {any} key  where its next member goes, or the one that grows is
+ * @property {boolean} seen  it was given out
+ *
+ * @typedef {ReturnType<typeof makePartial>} Partial
+ */
+
+/** Arrays and objects inside one another; arguments that are deeper are refused. *Source:* protocol.md. */
+const DEEPEST = 128;
+
+/**
+ * One state for what stands between the tokens: white space leaves it as it is.
+ * @param {Step} step
+ */
+function between(step) {
+  /** @type {Step} */
+  const here = (char) => (/[ \t\n\r]/.test(char) ? here : step(char));
+  return here;
+}
+
+/** @param {unknown} holds */
+function need(holds) {
+  if (!holds) throw new Error("no JSON");
+}
+
+export function makePartial() {
+  /** What is open, outermost first. @type {Open[]} */
+  const around = [];
+  /** @type {Json} */
+  let root;
+  /** Of a string what it says so far; of a number or a literal its characters. */
+  let text = "";
+  /** Half a surrogate pair at the end of a string: shown with its other half. */
+  let half = "";
+  /** An escape so far. */
+  let escape = "";
+  let isKey = false;
+  /** `text` is more than what the value has of it. */
+  let grown = false;
+
+  const value = between((char) => {
+    if (char === '"') return quote(false);
+    if (char === "{") return open({});
+    if (char === "[") return open([]);
+    text = char;
+    return token;
+  });
+  const key = between((char) => {
+    need(char === '"');
+    return quote(true);
+  });
+  const colon = between((char) => {
+    need(char === ":");
+    return value;
+  });
+  const first = between((char) => (/[\]}]/.test(char) ? after(char) : member()(char)));
+  const after = between((char) => {
+    const { node, key } = around[around.length - 1]; // throws: the text should have ended
+    const isList = Array.isArray(node);
+    if (char === ",") {
+      if (isList) around[around.length - 1].key = key + 1;
+      return member();
+    }
+    need(char === (isList ? "]" : "}"));
+    around.pop();
+    return after;
+  });
+
+  const member = () => (Array.isArray(around[around.length - 1].node) ? value : key);
+
+  /** @param {any} node */
+  function open(node) {
+    need(around.length < DEEPEST);
+    put(node);
+    around.push({ node, key: 0, seen: false });
+    return first;
+  }
+
+  /** A number or a literal; only what follows tells that it is complete. @type {Step} */
+  function token(char) {
+    if (/[^ \t\n\r,\]}]/.test(char)) {
+      text += char;
+      return token;
+    }
+    put(JSON.parse(text));
+    return after(char);
+  }
+
+  /** @param {boolean} ofKey */
+  function quote(ofKey) {
+    isKey = ofKey;
+    text = half = "";
+    if (!isKey) put("");
+    return string;
+  }
+
+  /** @type {Step} */
+  function string(char) {
+    if (char === "\\") {
+      escape = char;
+      return escaped;
+    }
+    if (char !== '"') {
+      need(char >= " ");
+      return say(char);
+    }
+    text += half;
+    grown = false;
+    if (!isKey) {
+      put(text);
+      return after;
+    }
+    around[around.length - 1].key = text;
+    return colon;
+  }
+
+  /** @type {Step} */
+  function escaped(char) {
+    escape += char;
+    return escape.length < (escape[1] === "u" ? 6 : 2) ? escaped : say(JSON.parse(`"${escape}"`));
+  }
+
+  /** @param {string} chars */
+  function say(chars) {
+    const said = half + chars;
+    half = /[\ud800-\udbff]$/.test(said) ? said[said.length - 1] : "";
+    text += said.slice(0, said.length - half.length);
+    grown = !isKey;
+    return string;
+  }
+
+  /**
+   * Puts a member into the innermost that is open, or into the one `at` that place.
+   * @param {Json} member
+   * @param {number} [at]
+   */
+  function put(member, at = around.length - 1) {
+    if (at < 0) {
+      root = member;
+      return;
+    }
+    const home = around[at];
+    if (home.seen) {
+      home.seen = false;
+      home.node = Array.isArray(home.node) ? [...home.node] : { ...home.node };
+      put(home.node, at - 1);
+    }
+    const isOwn = { value: member, writable: true, enumerable: true, configurable: true };
+    Object.defineProperty(home.node, home.key, isOwn);
+  }
+
+  /** @type {Step} */
+  const stuck = () => stuck;
+  let step = value;
+
+  const partial = {
+    /** @param {Iterable<string>} chars  the next piece of the text */
+    feed(chars) {
+      try {
+        for (const char of chars) step = step(char);
+      } catch {
+        step = stuck;
+      }
+    },
+
+    /** No more comes: a number that stands alone is complete now. */
+    end() {
+      if (step === token && !around.length) partial.feed(" ");
+    },
+
+    /** The value so far; undefined: nothing has come. The same one as before when nothing is new. */
+    get value() {
+      if (grown) put(text);
+      grown = false;
+      for (const one of around) one.seen = true;
+      return root;
+    },
+  };
+  return partial;
+}
