@@ -199,11 +199,13 @@ test("P3: garbage never throws, never takes back, and never makes up what JSON.p
       const at = random.below(text.length + 1);
       text = text.slice(0, at) + random.pick(JUNK) + text.slice(at + random.below(3));
     }
+    const names = text.match(/"[^"]*"/g) ?? [];
+    const isOrdinary = new Set(names).size === names.length; // no key comes twice
     const partial = makePartial();
     let before;
     for (const char of text.split("")) {
       partial.feed(char);
-      if (!/"(.*?)".*"\1"/s.test(text)) assert.ok(extended(before, partial.value), text);
+      assert.ok(!isOrdinary || extended(before, partial.value), text);
       before = partial.value;
     }
     partial.end();

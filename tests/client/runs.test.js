@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import "../../bridge/handspan/client/core/overlay.js"; // is there already when somebody subscribes
 import { FakeServer, openPage, outcome, page, refusal, rest } from "./fakes.js";
 
 const started = (runId) => ({ type: "RUN_STARTED", threadId: "t1", runId });
@@ -33,7 +34,9 @@ test("a run is known by its id at once, and started with what was asked", async 
   const run = bridge.run("hi", { ifBusy: "queue", after: "m1", forwardedProps: { at: new Date(0) } });
   assert.match(run.id, /^r-[A-Za-z0-9]{16,}$/);
   await rest();
-  const { id, ...start } = server.sent("run.start")[0];
+  const { id, message, ...start } = server.sent("run.start")[0];
+  assert.match(message.id, /^u-[A-Za-z0-9]{16,}$/);
+  assert.deepEqual({ ...message, id: "u" }, { id: "u", role: "user", content: "hi" });
   assert.deepEqual(start, {
     type: "run.start",
     threadId: "t1",
@@ -41,21 +44,25 @@ test("a run is known by its id at once, and started with what was asked", async 
     agent: "guide",
     ifBusy: "queue",
     after: "m1",
-    message: "hi",
     forwardedProps: { at: "1970-01-01T00:00:00.000Z" },
   });
 });
 
-test("a message may be parts, a user message, or none", async () => {
+test("a message may be parts, a user message, or none; one without an id is given one", async () => {
   const { bridge, server } = await openPage();
   bridge.run([{ type: "text", text: "hi" }]);
   bridge.run({ id: "u1", role: "user", content: "hi" }, { runId: "mine", agent: "other" });
+  bridge.run({ content: "" });
   bridge.run();
+  bridge.run(null);
   await rest();
-  const [parts, message, none] = server.sent("run.start");
-  assert.deepEqual(parts.message, { role: "user", content: [{ type: "text", text: "hi" }] });
-  assert.deepEqual([message.message.id, message.runId, message.agent], ["u1", "mine", "other"]);
-  assert.equal("message" in none, false);
+  const [parts, message, empty, ...none] = server.sent("run.start");
+  assert.deepEqual(parts.message, { id: parts.message.id, role: "user", content: [{ type: "text", text: "hi" }] });
+  assert.deepEqual(message.message, { id: "u1", role: "user", content: "hi" });
+  assert.deepEqual([message.runId, message.agent], ["mine", "other"]);
+  assert.deepEqual(empty.message, { id: empty.message.id, role: "user", content: "" });
+  assert.equal(new Set([parts, message, empty].map(({ message: { id } }) => id)).size, 3);
+  assert.deepEqual(none.map(({ message }) => message ?? "none"), ["none", "none"]);
 });
 
 test("P6: a run is an iterable of its own events, for every reader from the start, and ends with it", async () => {
@@ -220,7 +227,7 @@ test("P9: what is asked while there is no socket is asked when there is one, in 
   await new Promise((go) => setTimeout(go));
   server.socket.open();
   await rest();
-  assert.deepEqual(server.frames.slice(-4).map(({ type, message }) => message ?? type), ["hello", "one", "state.update", "two"]);
+  assert.deepEqual(server.frames.slice(-4).map(({ type, message }) => message?.content ?? type), ["hello", "one", "state.update", "two"]);
 });
 
 test("P9, C087: events that come twice count once, those of another log not at all", async () => {
@@ -340,6 +347,9 @@ test("a subscriber is called at once, and once for each frame, however many even
   const views = [];
   const stop = bridge.subscribe((view) => views.push(view));
   assert.equal(views.length, 1);
+  await rest();
+  assert.equal(views.length, 2, "once more: what only a subscriber needs has been loaded");
+  views.shift();
   for (const key of ["calls", "lastRun", "messages", "open", "run", "state", "status", "suggestions"]) assert.ok(key in views[0], key);
   const deltas = Array.from({ length: 200 }, () => ({ type: "TEXT_MESSAGE_CONTENT", messageId: "m1", delta: "x" }));
   server.events([started("r9"), { type: "TEXT_MESSAGE_START", messageId: "m1" }, ...deltas]);
@@ -373,10 +383,11 @@ test("P14: a subscriber that throws harms no other, and is reported", async () =
   let count = 0;
   bridge.subscribe(() => { throw new Error("render"); });
   bridge.subscribe(() => count++);
+  await rest();
   server.events([started("r9")]);
   await rest();
-  assert.equal(count, 2);
-  assert.deepEqual(problems.map(({ message }) => message), ["render", "render"]);
+  assert.equal(count, 3);
+  assert.deepEqual(problems.map(({ message }) => message), ["render", "render", "render"]);
 });
 
 test("P14: onError's own failures harm nothing", async (t) => {

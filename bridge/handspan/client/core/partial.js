@@ -80,10 +80,9 @@ export function makePartial() {
   });
   const first = between((char) => (/[\]}]/.test(char) ? after(char) : member()(char)));
   const after = between((char) => {
-    const { node, key } = around[around.length - 1]; // throws: the text should have ended
-    const isList = Array.isArray(node);
+    const isList = Array.isArray(innermost().node);
     if (char === ",") {
-      if (isList) around[around.length - 1].key = key + 1;
+      innermost().key++; // an object's is replaced before it counts
       return member();
     }
     need(char === (isList ? "]" : "}"));
@@ -91,7 +90,9 @@ export function makePartial() {
     return after;
   });
 
-  const member = () => (Array.isArray(around[around.length - 1].node) ? value : key);
+  /** Throws when nothing is open: then the text should have ended. */
+  const innermost = () => /** @type {Open} */ (around.at(-1));
+  const member = () => (Array.isArray(innermost().node) ? value : key);
 
   /** @param {any} node */
   function open(node) {
@@ -135,7 +136,7 @@ export function makePartial() {
       put(text);
       return after;
     }
-    around[around.length - 1].key = text;
+    innermost().key = text;
     return colon;
   }
 

@@ -34,35 +34,30 @@ export function equal(a, b) {
 }
 
 /**
+ * To copy and to move is to add what is there already.
  * @param {Json} document
  * @param {PatchOperation} operation
  * @returns {Json}
  */
 function operate(document, { op, path, from, value }) {
   const to = pointer(path);
-  switch (op) {
-    case "add":
-    case "replace":
-      need(value !== undefined);
-      return to.length ? write(document, to, op, value) : value;
-    case "remove":
-      return write(document, to, op);
-    case "test":
-      need(equal(get(document, to), value));
-      return document;
-    case "copy":
-    case "move": {
-      const source = pointer(from);
-      const moved = get(document, source);
-      if (op === "move") {
-        if (path === from) return document;
-        need(!path.startsWith(`${from}/`));
-        document = write(document, source, "remove");
-      }
-      return to.length ? write(document, to, "add", moved) : moved;
-    }
+  if (op === "remove") return write(document, to, op);
+  if (op === "test") {
+    need(equal(get(document, to), value));
+    return document;
   }
-  return need(false);
+  if (op === "copy" || op === "move") {
+    const source = pointer(from);
+    value = get(document, source);
+    if (op === "move") {
+      if (path === from) return document;
+      need(!path.startsWith(`${from}/`));
+      document = write(document, source, "remove");
+    }
+    op = "add";
+  }
+  need(value !== undefined && /^(add|replace)$/.test(op));
+  return to.length ? write(document, to, /** @type {"add" | "replace"} */ (op), value) : value;
 }
 
 /**
@@ -112,16 +107,16 @@ function place(node, key, add) {
 }
 
 /**
- * @param {unknown} text  RFC 6901
+ * @param {any} text  RFC 6901
  * @returns {string[]}
  */
 function pointer(text) {
-  const [root, ...keys] = /** @type {string} */ (text).split("/");
-  need(!root && !/~(?![01])/.test(String(text)));
-  return keys.map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const [root, ...keys] = text.split("/");
+  need(!root && !/~(?![01])/.test(text));
+  return keys.map((/** @type {string} */ key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 /** @param {unknown} holds */
 function need(holds) {
-  if (!holds) throw new Error("patch");
+  if (!holds) throw new Error();
 }

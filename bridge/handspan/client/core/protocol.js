@@ -48,11 +48,11 @@ export class HandspanError extends Error {
  * What a page does when its socket closed with `code`: wait and try again, stay down until the tab is
  * used and open a new session then, or give up. 1008 is no code of ours: some proxy's policy said no.
  * *Source:* protocol.md 7, C144.
- * @param {number} code
+ * @param {any} code  a number
  * @returns {"waiting" | "parked" | "over"}
  */
 export const afterClose = (code) =>
-  code === 4409 ? "parked" : /^(1008|300[03]|4[5-9]..)$/.test(String(code)) ? "over" : "waiting";
+  code === 4409 ? "parked" : /^(1008|300[03]|4[5-9]..)$/.test(code) ? "over" : "waiting";
 
 /**
  * Full jitter: anything up to 250 ms, 500 ms, 1 s ... 15 s, so that a thousand pages of one

@@ -43,7 +43,7 @@ import { patch } from "./patch.js";
  * @property {LastRun | null} lastRun
  * @property {readonly Call[]} calls
  * @property {readonly string[]} open  ids of the texts, reasonings and calls that are under way
- * @property {readonly Json[]} suggestions
+ * @property {readonly string[]} suggestions  what to say next; of the last run, until another begins
  *
  * @typedef {readonly Message[]} Messages
  */
@@ -69,7 +69,7 @@ export function fromSnapshot({ type: _, threadId: __, ...frame }) {
   return /** @type {any} */ ({
     ...frame,
     run: run && { runId: run.runId, depth: run.depth },
-    calls: calls.map((/** @type {any} */ call) => ({ ...proposed(call.callId, call.name), ...call.last })),
+    calls: calls.map(proposed),
     open: [...open.messages, ...open.reasoning, ...open.calls],
   });
 }
@@ -79,8 +79,8 @@ export function fromSnapshot({ type: _, threadId: __, ...frame }) {
  * @param {ThreadState} state
  * @param {Frame} frame
  */
-export const follows = ({ epoch, offset = -1 }, frame) =>
-  (!epoch || epoch === frame.epoch) && frame.offset > offset;
+export const follows = ({ epoch, offset = 0 }, frame) =>
+  !epoch || (epoch === frame.epoch && frame.offset > offset);
 
 /**
  * The state after one event. The position is the frame's, and moved when that is through.
@@ -121,13 +121,12 @@ const FOLDS = {
     const { toolCallId: id, toolCallName: name } = event;
     const call = { id, type: /** @type {const} */ ("function"), function: { name, arguments: "" } };
     const home = born({ ...event, messageId: event.parentMessageId ?? id }, "assistant");
-    const messages = append(state.messages, home);
     return {
-      ...edit({ ...state, messages }, home.id, (it) => ({
+      ...edit({ messages: append(state.messages, home) }, home.id, (it) => ({
         ...it,
         toolCalls: [...(it.toolCalls ?? []), call],
       })),
-      calls: [...state.calls, proposed(id, name)],
+      calls: [...state.calls, proposed({ callId: id, name })],
       open: [...state.open, id],
     };
   },
@@ -139,16 +138,17 @@ const FOLDS = {
     })),
   TOOL_CALL_END: (state, event) => end(state, event.toolCallId),
   TOOL_CALL_RESULT(state, event) {
-    const message = born(event, "tool", { toolCallId: event.toolCallId, content: event.content });
+    const { toolCallId, content, metadata } = event;
+    const message = born(event, "tool", { toolCallId, content, ...(metadata && { metadata }) });
     const { messages } = state;
-    if (event.metadata) message.metadata = event.metadata;
-    let at = messages.findLastIndex(holding(event.toolCallId)) + 1 || messages.length;
+    let at = messages.findLastIndex(holding(toolCallId)) + 1 || messages.length;
     while (messages[at]?.role === "tool") at++;
     return !has(messages, message) && { messages: messages.toSpliced(at, 0, message) };
   },
 
   ACTIVITY_SNAPSHOT(state, event) {
-    const message = born(event, "activity", { activityType: event.activityType, content: event.content });
+    const { activityType, content } = event;
+    const message = born(event, "activity", { activityType, content });
     const replaced = event.replace !== false && edit(state, message.id, () => message);
     return { messages: append((replaced || state).messages, message) };
   },
@@ -158,10 +158,12 @@ const FOLDS = {
   STATE_DELTA: (state, event) => ({ state: patched(state.state, event.delta) }),
   MESSAGES_SNAPSHOT: (_, event) => ({ messages: event.messages, open: [] }),
 
-  CUSTOM: (state, { name, value }) =>
+  CUSTOM: ({ run, lastRun, calls }, { name, value }) =>
     name === "handspan.call"
-      ? { calls: state.calls.map((it) => (it.callId === value.callId ? { name: it.name, ...value } : it)) }
-      : name === "handspan.suggestions" && { suggestions: value.items },
+      ? { calls: calls.map((it) => (it.callId === value.callId ? { name: it.name, ...value } : it)) }
+      : name === "handspan.suggestions" &&
+        !run &&
+        lastRun?.runId === value.runId && { suggestions: value.items },
 };
 
 /**
@@ -191,7 +193,7 @@ const append = (messages, message) => (has(messages, message) ? messages : [...m
 
 /**
  * With the last message that fits changed; as it was when there is none.
- * @param {ThreadState} state
+ * @param {Pick<ThreadState, "messages">} state
  * @param {string | ((message: Message) => boolean | undefined)} which  an id, or what fits
  * @param {(message: Message) => Message} change
  */
@@ -263,22 +265,22 @@ function say(state, event) {
  * @param {any} event
  */
 function endText(state, event) {
-  const none = (/** @type {Message} */ it) =>
-    it.id === event.messageId && it.role === "assistant" && !it.content && !it.toolCalls;
+  const { messageId } = event;
   return (
-    state.open.includes(event.messageId) && {
-      messages: state.messages.filter((it) => !none(it)),
-      ...end(state, event.messageId),
+    state.open.includes(messageId) && {
+      messages: state.messages.filter(
+        (it) => it.id !== messageId || it.role !== "assistant" || it.content || it.toolCalls,
+      ),
+      ...end(state, messageId),
     }
   );
 }
 
 /**
- * @param {string} callId
- * @param {string} name
+ * @param {{ callId: string, name: string, last?: object }} call  `last`: what was said of it since
  * @returns {Call}
  */
-const proposed = (callId, name) => ({ callId, name, state: "proposed" });
+const proposed = ({ callId, name, last }) => ({ callId, name, state: "proposed", ...last });
 
 /**
  * The document with the patch applied; itself when the patch does not fit.

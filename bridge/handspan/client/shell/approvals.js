@@ -43,8 +43,13 @@ export function makeApprovals(host) {
     try {
       const answer = await handler?.(request);
       if (!answer || !open.has(callId)) return;
-      const approved = answer.approved === true;
-      await host.command({ ...answer, approved, type: "approval.answer", callId, digest });
+      await host.command({
+        ...answer,
+        approved: answer.approved === true,
+        type: "approval.answer",
+        callId,
+        digest,
+      });
     } catch (error) {
       host.problem(error);
     }

@@ -173,7 +173,7 @@ export function makeCalls(host) {
      * Nothing of this is ours any more.
      * @param {string} reason
      */
-    cancelAll(reason) {
+    end(reason) {
       for (const callId of journal.keys()) abort(callId, reason);
       journal = NO_CALLS;
     },

@@ -46,9 +46,8 @@ export function makeCommands(host) {
       const answered = new Promise((resolve, reject) => {
         if (end) throw end;
         if (!text) throw new HandspanError({ code: "too_large" });
-        const one = { text, keep, resolve, reject };
-        waiting.set(id, one);
-        write(one);
+        waiting.set(id, { text, keep, resolve, reject });
+        host.socket.send(text);
       });
       answered.catch(() => {});
       return answered;

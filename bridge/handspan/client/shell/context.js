@@ -26,13 +26,12 @@ export function makeContext(host) {
     const all = Array.from(items, ([name, [description, value]]) => ({
       name,
       description,
-      value: read(typeof value === "function" ? () => value() : () => value),
+      value: read(() => (typeof value === "function" ? value() : value)),
     }));
     const text = toText(all, host.limits.contextBytes);
     if (!text) host.problem(new HandspanError({ code: "too_large", message: "context" }));
-    if (!text || text === sent) return undefined;
-    sent = text;
-    return JSON.parse(text);
+    else if (text !== sent) return JSON.parse((sent = text));
+    return undefined;
   }
 
   return {

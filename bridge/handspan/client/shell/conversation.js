@@ -9,7 +9,8 @@ import { randomId } from "./page.js";
 import { makeRun } from "./run.js";
 
 /** @import { AgUiEvent, Frame, Json, Message, PatchOperation } from "../core/protocol.js" */
-/** @import { Call, LastRun, Run as RunState } from "../core/reducer.js" */
+/** @import { LastRun, Run as RunState } from "../core/reducer.js" */
+/** @import { CallView, Overlay } from "../core/overlay.js" */
 /** @import { Status } from "./socket.js" */
 /** @import { Host } from "./host.js" */
 /** @import { Run, RunEnd, RunHandle } from "./run.js" */
@@ -19,10 +20,10 @@ import { makeRun } from "./run.js";
  * @property {readonly Message[]} messages
  * @property {RunState | null} run
  * @property {LastRun | null} lastRun
- * @property {readonly Call[]} calls  of the run that is going on
+ * @property {readonly CallView[]} calls  of the run that is going on
  * @property {Json} state
  * @property {readonly string[]} open  ids of the texts, reasonings and calls that are under way
- * @property {readonly Json[]} suggestions
+ * @property {readonly string[]} suggestions
  * @property {Status} status
  *
  * @typedef {object} RunOptions
@@ -76,6 +77,8 @@ export function makeConversation(host, threadId) {
   const listeners = new Set();
   /** What subscribers see; none when it is to be made anew. @type {View | undefined} */
   let view;
+  /** Loaded for the first subscriber. @type {Overlay | undefined} */
+  let overlay;
 
   /** @param {Frame} command */
   const send = (command) => host.command({ threadId, ...command });
@@ -89,7 +92,7 @@ export function makeConversation(host, threadId) {
   async function start(handle, command) {
     let known;
     try {
-      handle.queuedBy = (await send(command)).queued && host.session?.id;
+      handle.queued = (await send(command)).queued && host.session?.id;
       known = state.lastRun?.runId === handle.run.id;
     } catch (error) {
       const refusal = /** @type {HandspanError} */ (error);
@@ -108,7 +111,7 @@ export function makeConversation(host, threadId) {
   const abort = (handle) =>
     send({ type: "run.abort", runId: handle?.run.id }).then(
       ({ aborted }) => {
-        if (aborted && handle?.queuedBy) over(handle, { reason: "aborted", depth: 0 });
+        if (aborted && handle?.queued) over(handle, { reason: "aborted", depth: 0 });
         return aborted;
       },
       () => false,
@@ -120,10 +123,10 @@ export function makeConversation(host, threadId) {
    */
   function reconcile(handle) {
     const { run, lastRun } = state;
-    const { id } = handle.run;
-    if (run?.runId === id) handle.queuedBy = "";
+    const id = handle.run.id;
+    if (run?.runId === id) handle.queued = "";
     else if (lastRun?.runId === id) over(handle, endOf(lastRun));
-    else if (!run || handle.queuedBy !== host.session?.id) over(handle, { reason: "lost", depth: 0 });
+    else if (!run || handle.queued !== host.session?.id) over(handle, { reason: "lost", depth: 0 });
   }
 
   /** @param {Frame} frame  a `snapshot` or `events` */
@@ -145,10 +148,11 @@ export function makeConversation(host, threadId) {
   function happen(event) {
     const before = state.run;
     state = apply(state, event);
+    overlay?.see(state, event);
     if (event.name === "handspan.call") host.approvals.told(event.value);
-    const handle = runs.get((state.run ?? before)?.runId ?? "");
+    const handle = runs.get(/** @type {any} */ ((state.run ?? before)?.runId));
     if (!handle) return;
-    handle.queuedBy = "";
+    handle.queued = "";
     handle.push(event);
     if (!state.run) over(handle, endOf(state.lastRun));
   }
@@ -160,6 +164,7 @@ export function makeConversation(host, threadId) {
   function over(handle, end) {
     runs.delete(handle.run.id);
     handle.end(end);
+    changed();
   }
 
   /** For a reason that is told already, so nobody has to be told by a run. @param {HandspanError} error */
@@ -171,10 +176,18 @@ export function makeConversation(host, threadId) {
     view = undefined;
   }
 
+  /** Where it cannot be loaded a view is the bare state: true, but only as new as the server's word. */
+  async function load() {
+    try {
+      overlay = (await import("../core/overlay.js")).overlay(runs);
+      changed();
+    } catch {}
+  }
+
   /** @param {(view: View) => void} listener */
   function tell(listener) {
     try {
-      listener((view ??= { ...state, status: host.status }));
+      listener((view ??= { ...state, status: host.status, ...overlay?.over(state) }));
     } catch (error) {
       host.problem(error);
     }
@@ -189,11 +202,17 @@ export function makeConversation(host, threadId) {
     get status() {
       return host.status;
     },
-    run(said, { runId = randomId("r"), ...options } = {}) {
+    run(/** @type {any} */ said, { runId = randomId("r"), ...options } = {}) {
       const handle = makeRun(runId, () => abort(handle), host.problem);
-      const message = Array.isArray(said) ? { role: "user", content: said } : said;
+      const message = said && {
+        id: randomId("u"),
+        role: "user",
+        ...(said.content == null ? { content: said } : said),
+      };
+      handle.message = message;
       runs.set(runId, handle);
       start(handle, { type: "run.start", agent: host.agent, ...options, runId, message });
+      changed();
       return handle.run;
     },
     runTool: (name, args = {}, options) =>
@@ -203,6 +222,7 @@ export function makeConversation(host, threadId) {
       const own = (/** @type {View} */ view) => listener(view);
       listeners.add(own);
       tell(own);
+      if (!overlay) load();
       return () => void listeners.delete(own);
     },
     patchState: (patch) => send({ type: "state.update", patch }),

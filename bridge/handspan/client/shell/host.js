@@ -95,14 +95,14 @@ export function makeHost({
   function welcome({ session, resumed, limits, threads: opened, tools }) {
     host.session = session;
     host.limits = { ...LIMITS, ...limits };
-    if (!resumed) calls.cancelAll("unknown");
+    if (!resumed) calls.end("unknown");
     host.tools.welcome(resumed, tools);
-    for (const { threadId, error } of opened) {
-      if (!error) continue;
-      const refusal = new HandspanError({ ...error, threadId });
-      threads.get(threadId)?.fail(refusal);
-      problem(refusal);
-    }
+    for (const { threadId, error } of opened)
+      if (error) {
+        const refusal = new HandspanError({ ...error, threadId });
+        threads.get(threadId)?.fail(refusal);
+        problem(refusal);
+      }
   }
 
   /** @type {Host} */
@@ -169,7 +169,7 @@ export function makeHost({
         context: context.hello(),
         visible: isVisible(),
       }),
-      greeted() {
+      ready() {
         commands.resend();
         calls.resend();
       },
@@ -177,11 +177,11 @@ export function makeHost({
       lost: commands.lost,
       superseded() {
         host.session = undefined;
-        calls.cancelAll("superseded");
+        calls.end("superseded");
       },
       over(error) {
         life.abort();
-        calls.cancelAll("closed");
+        calls.end("closed");
         commands.fail(error);
         for (const thread of threads.values()) thread.fail(error);
       },
@@ -198,9 +198,8 @@ export function makeHost({
     pagehide: socket.hide, // it may come back, out of the browser's cache
     pageshow: () => socket.wake("hidden"),
     visibilitychange() {
-      const visible = isVisible();
-      host.notify({ type: "visibility", visible });
-      if (visible) focus();
+      host.notify({ type: "visibility", visible: isVisible() });
+      if (isVisible()) focus();
     },
   };
   listen(listeners, life.signal);

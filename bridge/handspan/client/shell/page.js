@@ -11,7 +11,7 @@ const browser = globalThis;
  * @param {string} kind
  */
 export const randomId = (kind) =>
-  `${kind}-${Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")}`;
+  `${kind}-${crypto.getRandomValues(new Uint32Array(4)).join("")}`;
 
 /** The conversation of this tab: made at random, and kept as long as the tab is. */
 export function threadIdOfTab() {
@@ -50,10 +50,7 @@ export function listen(on, signal) {
  * and runs its effects (which register tools) in another that the first one queues. No timer: those
  * are slowed down to a second in a hidden tab (C092).
  */
-export async function macrotask() {
-  await round();
-  await round();
-}
+export const macrotask = () => round().then(round);
 
 /** @returns {Promise<unknown>} */
 const round = () =>

@@ -23,8 +23,9 @@
  *
  * @typedef {object} RunHandle
  * @property {Run} run
+ * @property {any} [message]  the user's, with its id
  * @property {boolean} [accepted]  its command was answered
- * @property {string} [queuedBy]  it waits for another run: the session that asked
+ * @property {string} [queued]  it waits for another run: the session that asked
  * @property {(event: AgUiEvent) => void} push
  * @property {(end: RunEnd | HandspanError) => void} end
  */

@@ -25,7 +25,7 @@ import { afterClose, HandspanError, HEARTBEAT_MS, SUBPROTOCOL } from "../core/pr
  *
  * @typedef {object} Owner  who is told; none of these may throw, but `receive`
  * @property {(token: any) => object} hello  the first frame
- * @property {() => void} greeted  the first frame is sent: others may follow
+ * @property {() => void} ready  the first frame is sent: others may follow
  * @property {(frame: Frame) => void} receive
  * @property {() => void} lost  no socket any more, for now
  * @property {() => void} superseded  a newer page has the session
@@ -82,7 +82,7 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
     socket.onopen = () => {
       fresh.send(JSON.stringify(owner.hello(token)));
       ready = true;
-      owner.greeted();
+      owner.ready();
     };
     socket.onmessage = hear;
     socket.onclose = closed;

@@ -74,9 +74,8 @@ export function makeTools(host) {
   function flush() {
     if (!host.socket.ready()) return;
     const { remove, news } = mark(Infinity);
-    if (!remove.length && !news.length) return;
     const add = news.map(([, { tool }]) => tool);
-    update({ type: "tools.update", add, remove }, news.map(([name]) => told.get(name)));
+    if (add[0] || remove[0]) update({ type: "tools.update", add, remove }, news.map(([name]) => told.get(name)));
   }
 
   /**
