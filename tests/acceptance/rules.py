@@ -48,8 +48,9 @@ class _Reader:
         self.run: str | None = None
         self.runs: set[str] = set()
         self.open: list[tuple[str, str]] = []
-        self.ended_calls: list[str] = []
-        self.results: list[str] = []
+        self.ended_calls: dict[str | None, list[str]] = {}
+        """Of the run (None), and of each sub-run."""
+        self.results: dict[str | None, list[str]] = {}
 
     def take(self, event: Event) -> None:
         kind = event["type"]
@@ -61,15 +62,15 @@ class _Reader:
         elif kind in TERMINAL:
             self.end_run(event)
         elif kind in PAIRS:
-            self.start(PAIRS[kind][0], event[PAIRS[kind][1]])
+            self.start(PAIRS[kind][0], _name(event, PAIRS[kind]), event)
         elif kind in ENDS:
-            self.end(ENDS[kind][0], event[ENDS[kind][1]])
+            self.end(ENDS[kind][0], _name(event, ENDS[kind]), event)
         elif kind in INSIDE:
             what = (INSIDE[kind][0], event[INSIDE[kind][1]])
             if what not in self.open:
                 self.broken.append(f"{kind} of {what}, which is not open")
         elif kind == "TOOL_CALL_RESULT":
-            self.result(event["toolCallId"])
+            self.result(event["toolCallId"], event.get("subagentRunId"))
 
     def start_run(self, event: Event) -> None:
         if self.run is not None:
@@ -78,33 +79,47 @@ class _Reader:
             self.broken.append(f"run {event['runId']} begins twice")
         self.run = event["runId"]
         self.runs.add(event["runId"])
-        self.open, self.ended_calls, self.results = [], [], []
+        self.open, self.ended_calls, self.results = [], {}, {}
 
     def end_run(self, event: Event) -> None:
         if self.open:
             self.broken.append(f"{event['type']} while {self.open} are open")
-        unanswered = [c for c in self.ended_calls if c not in self.results]
+        answered = [call for calls in self.results.values() for call in calls]
+        ended = [call for calls in self.ended_calls.values() for call in calls]
+        unanswered = [call for call in ended if call not in answered]
         if unanswered:
             self.broken.append(f"{event['type']} while {unanswered} have no result")
         self.run = None
 
-    def start(self, what: str, name: str) -> None:
+    def start(self, what: str, name: str, event: Event) -> None:
+        owner = event.get("subagentRunId")
+        if what != "subagent" and owner and ("subagent", owner) not in self.open:
+            self.broken.append(f"{what} {name} begins in {owner}, which is not open")
         if (what, name) in self.open:
             self.broken.append(f"{what} {name} begins while it is open")
         self.open.append((what, name))
 
-    def end(self, what: str, name: str) -> None:
+    def end(self, what: str, name: str, event: Event) -> None:
+        owner = event.get("subagentRunId")
         if (what, name) not in self.open:
             self.broken.append(f"{what} {name} ends, but is not open")
             return
         self.open.remove((what, name))
+        ended = self.ended_calls.setdefault(owner, [])
         if what == "call":
-            self.ended_calls.append(name)
-        if what == "step" and len(self.results) != len(self.ended_calls):
+            ended.append(name)
+        if what == "step" and len(self.results.get(owner, [])) != len(ended):
             self.broken.append(f"{name} ends before the results of its calls")
 
-    def result(self, call_id: str) -> None:
-        self.results.append(call_id)
-        expected = self.ended_calls[len(self.results) - 1 :][:1]
+    def result(self, call_id: str, owner: str | None) -> None:
+        results = self.results.setdefault(owner, [])
+        results.append(call_id)
+        expected = self.ended_calls.get(owner, [])[len(results) - 1 :][:1]
         if expected != [call_id]:
             self.broken.append(f"the result of {call_id} stands where {expected} was to come")
+
+
+def _name(event: Event, kind: tuple[str, str]) -> str:
+    """Steps of a run and of its sub-runs have the same names."""
+    name, owner = str(event[kind[1]]), event.get("subagentRunId")
+    return f"{name} of {owner}" if kind[0] == "step" and owner else name
