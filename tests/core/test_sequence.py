@@ -81,14 +81,17 @@ def test_p9_what_is_open_is_told_by_the_ids_that_pages_know(step):
 
 def test_p6_the_end_closes_innermost_first_and_only_once(step):
     """C066: texts, thoughts, spans, calls; of thoughts the newest first."""
+    step.text("START", "m1")
     step.call("START", "c1")
     step.call("START", "c2")
     step.thought("START", "s")
     step.thought("MESSAGE_START", "r1")
     step.thought("MESSAGE_START", "r2")
+    step.text("CONTENT", "m1", delta="x")
     step.told()
     step.emission.close()
     assert step.told() == [
+        "TEXT_MESSAGE_END m:1",
         "REASONING_MESSAGE_END r2",
         "REASONING_MESSAGE_END r1",
         "REASONING_END s",
