@@ -92,6 +92,12 @@ def test_p13_a_refusal_repeats_the_name_cut_to_64_characters():
     assert named(5) == named(None) == named("") == ""
 
 
+@pytest.mark.parametrize("field", ["description", "title", "agent"])
+def test_p4_half_a_pair_in_a_text_of_a_tool_is_mended(field):
+    tool = read_tool({**SMALL, field: "a\ud800"})
+    assert getattr(tool, field) == "a\ufffd"
+
+
 def test_p14_a_refusal_names_the_field():
     refusal = read_tool({**SMALL, "timeoutMs": "soon"})
     assert refusal == Refusal(
