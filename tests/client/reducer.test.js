@@ -76,6 +76,50 @@ const RECORDED = [
   { type: "RUN_ERROR", message: "it broke", code: "agent_error" },
 ];
 
+const SUB = { subagentRunId: "r2" };
+
+/** A run whose call starts a sub-run, which speaks, calls, starts one of its own, and is aborted. */
+const DELEGATED = [
+  { type: "RUN_STARTED", threadId: "t1", runId: "r1" },
+  { type: "STEP_STARTED", stepName: "step-0" },
+  { type: "TOOL_CALL_START", toolCallId: "c1", toolCallName: "ask" },
+  { type: "TOOL_CALL_ARGS", toolCallId: "c1", delta: "{}" },
+  { type: "TOOL_CALL_END", toolCallId: "c1" },
+  CALL("c1", "started"),
+  { type: "SUBAGENT_STARTED", subagentRunId: "r2", name: "helper" },
+  { type: "STEP_STARTED", stepName: "step-1", ...SUB },
+  { type: "TEXT_MESSAGE_START", messageId: "m2", role: "assistant", ...SUB },
+  { type: "TEXT_MESSAGE_CONTENT", messageId: "m2", delta: "I look", ...SUB },
+  { type: "TEXT_MESSAGE_END", messageId: "m2", ...SUB },
+  { type: "TOOL_CALL_START", toolCallId: "c2", toolCallName: "look", parentMessageId: "m2", ...SUB },
+  { type: "TOOL_CALL_ARGS", toolCallId: "c2", delta: '{"a":', ...SUB },
+  CALL("c1", "progress", { progress: 1 }),
+  { type: "TOOL_CALL_ARGS", toolCallId: "c2", delta: "1}", ...SUB },
+  { type: "TOOL_CALL_END", toolCallId: "c2", ...SUB },
+  CALL("c2", "settled", { outcome: "ok" }),
+  { type: "TOOL_CALL_RESULT", messageId: "x2", toolCallId: "c2", content: "1", ...SUB },
+  { type: "STEP_FINISHED", stepName: "step-1", ...SUB },
+  { type: "STEP_STARTED", stepName: "step-2", ...SUB },
+  { type: "SUBAGENT_STARTED", subagentRunId: "r3", name: "other", parentSubagentRunId: "r2" },
+  { type: "STEP_STARTED", stepName: "step-3", subagentRunId: "r3" },
+  { type: "TEXT_MESSAGE_START", messageId: "m3", role: "assistant", subagentRunId: "r3" },
+  { type: "TEXT_MESSAGE_CONTENT", messageId: "m3", delta: "Hal", subagentRunId: "r3" },
+  { type: "TEXT_MESSAGE_END", messageId: "m3", subagentRunId: "r3" },
+  { type: "STEP_FINISHED", stepName: "step-3", subagentRunId: "r3" },
+  { type: "SUBAGENT_ERROR", subagentRunId: "r3", message: "aborted", code: "aborted" },
+  { type: "STEP_FINISHED", stepName: "step-2", ...SUB },
+  { type: "SUBAGENT_ERROR", subagentRunId: "r2", message: "aborted", code: "aborted" },
+  CALL("c1", "settled", { outcome: "ok" }),
+  { type: "TOOL_CALL_RESULT", messageId: "x1", toolCallId: "c1", content: "aborted" },
+  { type: "STEP_FINISHED", stepName: "step-0" },
+  { type: "STEP_STARTED", stepName: "step-1" },
+  { type: "TEXT_MESSAGE_START", messageId: "m4", role: "assistant" },
+  { type: "TEXT_MESSAGE_CONTENT", messageId: "m4", delta: "Never mind" },
+  { type: "TEXT_MESSAGE_END", messageId: "m4" },
+  { type: "STEP_FINISHED", stepName: "step-1" },
+  { type: "RUN_FINISHED", threadId: "t1", runId: "r1", outcome: { type: "success" }, result: { reason: "completed", depth: 1 } },
+];
+
 /** What a server would send of a thread, made by an account of its own: from events, not from our state. */
 function snapshotOf(events) {
   const state = fold(events);
@@ -99,11 +143,13 @@ function snapshotOf(events) {
 }
 
 test("P9, C086, C087: for every cut, a snapshot there and the events after it equal all events", () => {
-  const whole = plain(fold(RECORDED));
-  for (let cut = 0; cut <= RECORDED.length; cut++) {
-    const before = plain(snapshotOf(RECORDED.slice(0, cut)));
-    const { epoch, offset, ...after } = plain(fold(RECORDED.slice(cut), fromSnapshot(before)));
-    assert.deepEqual(after, whole, `cut after ${cut} events`);
+  for (const recorded of [RECORDED, DELEGATED]) {
+    const whole = plain(fold(recorded));
+    for (let cut = 0; cut <= recorded.length; cut++) {
+      const before = plain(snapshotOf(recorded.slice(0, cut)));
+      const { epoch, offset, ...after } = plain(fold(recorded.slice(cut), fromSnapshot(before)));
+      assert.deepEqual(after, whole, `cut after ${cut} events`);
+    }
   }
 });
 
@@ -127,9 +173,38 @@ test("a run's depth is its step's, whatever its sub-runs do, and its calls go wi
   assert.deepEqual(fold(RECORDED).lastRun, { runId: "r3", error: { message: "it broke", code: "agent_error" } });
 });
 
+test("a sub-run's steps, texts and end are not its caller's; its calls are the run's", () => {
+  let state = EMPTY;
+  for (const event of DELEGATED.slice(0, -1)) {
+    state = apply(state, event);
+    const isLast = event.stepName === "step-1" && !event.subagentRunId && event.type === "STEP_STARTED";
+    if (isLast) break;
+    assert.deepEqual(state.run, { runId: "r1", depth: 0 }, event.type);
+    assert.equal(state.lastRun, null);
+  }
+  assert.deepEqual(state.run, { runId: "r1", depth: 1 });
+  assert.deepEqual(state.calls.map(({ callId, state }) => [callId, state]), [["c1", "settled"], ["c2", "settled"]]);
+  assert.deepEqual(fold(DELEGATED).messages.map(({ id, subagentRunId }) => [id, subagentRunId]), [
+    ["c1", undefined],
+    ["x1", undefined],
+    ["m2", "r2"],
+    ["x2", "r2"],
+    ["m3", "r3"],
+    ["m4", undefined],
+  ]);
+});
+
 test("suggestions stand until the next run begins", () => {
   assert.deepEqual(fold(RECORDED.slice(0, 46)).suggestions, ["more?"]);
   assert.deepEqual(fold(RECORDED.slice(0, 47)).suggestions, []);
+});
+
+test("suggestions for another run than the last one, or while one goes on, are passed over", () => {
+  const suggest = (runId) => ({ type: "CUSTOM", name: "handspan.suggestions", value: { runId, items: [`of ${runId}`] } });
+  assert.deepEqual(fold([suggest("r1")]).suggestions, []);
+  assert.deepEqual(fold([suggest("r0")], fold(RECORDED.slice(0, 46))).suggestions, ["more?"]);
+  assert.deepEqual(fold([suggest("r1")], fold(RECORDED.slice(0, 47))).suggestions, []);
+  assert.deepEqual(fold([suggest("r3")], fold(RECORDED)).suggestions, ["of r3"], "a failed run's too");
 });
 
 test("a delta changes its message only: all others, and all else, are the same objects", () => {
@@ -176,8 +251,10 @@ test("the recorded runs are valid AG-UI, and AG-UI's own client folds them alike
   const { defaultApplyEvents, verifyEvents } = agui;
   // Between runs a strict client sees neither CUSTOM nor STATE_*: an adapter drops them (protocol 1).
   const strict = RECORDED.filter(({ name }) => name !== "handspan.suggestions");
-  const verified = await lastValueFrom(from(strict).pipe(verifyEvents(false), toArray()));
-  assert.equal(verified.length, strict.length);
+  for (const events of [strict, DELEGATED]) {
+    const verified = await lastValueFrom(from(events).pipe(verifyEvents(false), toArray()));
+    assert.equal(verified.length, events.length);
+  }
   const first = RECORDED.slice(0, 45).filter(({ messageId }) => messageId !== "m3"); // theirs keeps an empty text
   const input = { threadId: "t1", runId: "r1", messages: [], state: {}, tools: [], context: [] };
   const steps = await lastValueFrom(defaultApplyEvents(input, from(first), { messages: [], state: {} }, []).pipe(toArray()));
