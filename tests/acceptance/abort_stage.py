@@ -11,9 +11,9 @@ wherever it came. The places and the moments are in `abort_cells`.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.acceptance.abort_cells import Moment, Place
 from tests.acceptance.house import Gate, House, house, object_of
@@ -23,6 +23,8 @@ from handspan.core.transcript import broken_rules
 from handspan.shell.driver import Driver
 from handspan.testing import Page
 from handspan.testing.leftovers import of_work
+
+T = TypeVar("T")
 
 ROUNDS = 100
 """Commands whose replies are waited for until what was called off has come home."""
@@ -221,6 +223,13 @@ class Stage:
             await self.gate.reached.wait()
         if moment.delta is not None:
             await self.page.until(lambda: any(e.get("delta") == moment.delta for e in self.heard))
+
+    async def joined(self, connecting: Awaitable[T]) -> T:
+        """What this opens belongs to the house, not to the run."""
+        before = asyncio.all_tasks()
+        made = await connecting
+        self.before |= asyncio.all_tasks() - before
+        return made
 
     def mark(self) -> None:
         """The stop is on its way: from now on nothing hangs, and nothing may start."""
