@@ -11,7 +11,7 @@ wherever it came. The places and the moments are in `abort_cells`.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from tests.acceptance.house import Gate, House, house, object_of
 from handspan import Policy, Run
 from handspan.core.transcript import broken_rules
 from handspan.shell.driver import Driver
-from handspan.testing import Page
+from handspan.testing import Page, PageCall
 from handspan.testing.leftovers import of_work
 
 T = TypeVar("T")
@@ -30,6 +30,9 @@ ROUNDS = 100
 """Commands whose replies are waited for until what was called off has come home."""
 
 PATIENCE_S = 5.0
+
+HELD = ("hold", "look", "unstarted", "glance", "final")
+"""Tools of the page that answer nothing by themselves."""
 
 READ_ONLY = {"readOnly": True}
 NUMBERED = {**READ_ONLY, "parameters": object_of(n={"type": "integer"})}
@@ -66,6 +69,10 @@ class Stage:
         self.driver: Driver
         self.page: Page
         self.run: Any = None
+        self.in_time: set[str] = set()
+        """Ids of the calls that were answered before the stop."""
+        self.went_on = 0
+        """Steps that the answers brought before the stop came."""
         self._at_work = 0
         self._levels: dict[str, int] = {}
         self._unblocked = threading.Event()
@@ -174,6 +181,8 @@ class Stage:
             "hold": self._held,
             "look": (READ_ONLY, self._held),
             "unstarted": None,
+            "glance": (READ_ONLY, None),
+            "final": ({"followUp": False}, None),
             "ask": ({"approval": "always"}, ask),
             "judged": ({**READ_ONLY, "parameters": object_of(x={})}, judged),
         }
@@ -208,7 +217,7 @@ class Stage:
 
     async def reach(self) -> None:
         """Start the run and wait for the moment."""
-        self.before = asyncio.all_tasks()
+        self.before = self.tasks()
         self.run = self.page.run("go")
         await self.reached()
         await self.page.until(lambda: len(self.subs) == self.place.levels)
@@ -226,9 +235,9 @@ class Stage:
 
     async def joined(self, connecting: Awaitable[T]) -> T:
         """What this opens belongs to the house, not to the run."""
-        before = asyncio.all_tasks()
+        before = self.tasks()
         made = await connecting
-        self.before |= asyncio.all_tasks() - before
+        self.before |= self.tasks() - before
         return made
 
     def mark(self) -> None:
@@ -281,8 +290,12 @@ class Stage:
 
     def left(self) -> list[str]:
         """What is still there of the run."""
-        tasks = [str(t) for t in asyncio.all_tasks() - self.before if not t.done()]
+        tasks = [str(task) for task in self.tasks() - self.before]
         return [*of_work(self.driver), *tasks]
+
+    def tasks(self) -> set[asyncio.Task[Any]]:
+        """Those under way."""
+        return {task for task in asyncio.all_tasks() if not task.done()}
 
     def check_end(self) -> None:
         """One terminal event, of the right kind, and what was at work was told."""
@@ -290,7 +303,8 @@ class Stage:
         whole = self.place.stopped == 0
         assert [e["outcome"]["type"] for e in ends] == ["cancelled" if whole else "success"]
         assert ends[0]["result"]["reason"] == ("aborted" if whole else "completed")
-        assert ends[0]["result"]["depth"] == (self.place.depth if not self.place.levels else 0)
+        depth = 0 if self.place.levels else self.place.depth + self.went_on
+        assert ends[0]["result"]["depth"] == depth
         assert self.run.events[-1] is ends[0]
         assert self.called_off.is_set() is self.moment.hangs
         if self.moment.streams:
@@ -318,22 +332,27 @@ class Stage:
         assert broken_rules(self.home.history()) == []
         climbs = self.place.depth - self.place.levels
         assert self.home.codes() == [*[None] * climbs, *self.moment.codes]
-        given_up = [c for c in self.page.calls if c.name in ("hold", "look", "unstarted")]
+        given_up = self.given_up
         cancels = [f for f in self.page.frames if f["type"] == "tool.cancel"]
         assert [(f["callId"], f["reason"]) for f in cancels] == [
             (c.call_id, "aborted") for c in given_up
         ]
         assert all(c.aborted and c.reason == "aborted" for c in given_up)
-        assert self.fired == ["aborted"] * sum(c.name != "unstarted" for c in given_up)
+        assert self.fired == ["aborted"] * sum(c.name in ("hold", "look") for c in given_up)
+
+    @property
+    def given_up(self) -> list[PageCall]:
+        """Calls that the page was at work on when the stop came."""
+        held = [c for c in self.page.calls if c.name in HELD]
+        return [c for c in held if c.call_id not in self.in_time]
 
     async def say_late(self) -> None:
         """What a page says to calls and questions of the past is refused."""
-        for held in self.page.calls:
-            if held.name in ("hold", "look", "unstarted"):
-                assert await held.answer("late") == "aborted"
-                assert await held.fail("late") == "aborted"
-                assert await held.start() == "aborted"
-                held.progress(1.0)
+        for held in self.given_up:
+            assert await held.answer("late") == "aborted"
+            assert await held.fail("late") == "aborted"
+            assert await held.start() == "aborted"
+            held.progress(1.0)
         for request in [f for f in self.page.frames if f["type"] == "approval.request"]:
             assert await self.page.approve(request) == "late"
             assert await self.page.approve(request, False) == "late"
@@ -357,12 +376,17 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    place: Place, moment: Moment, *, stubborn: bool = False, **options: Any
+    place: Place,
+    moment: Moment,
+    *,
+    stubborn: bool = False,
+    opened: Callable[..., Awaitable[Page]] = House.page,
+    **options: Any,
 ) -> AsyncIterator[Stage]:
     """A house with a page, in which one run is to be stopped; `options` are those of `house`."""
     made = Stage(place, moment, stubborn=stubborn)
-    stops = [made.stop_when] if moment.hook == "stop_when" else []
-    policy = Policy(stop_when=stops, **options.pop("policy", {}))
+    stops = {"stop_when": [made.stop_when]} if moment.hook == "stop_when" else {}
+    policy = Policy(**{**stops, **options.pop("policy", {})})
     agents = {"helper": made.agent}
     async with house(agent=made.agent, agents=agents, policy=policy, **options) as home:
         bridge = home.bridge
@@ -372,7 +396,7 @@ async def stage(
         bridge.tool(approval="always")(made.charge)
         if moment.hook not in (None, "stop_when"):
             bridge.hook(moment.hook)(made.hook)
-        made.page = await home.page(tools=made.page_tools())
+        made.page = await opened(home, tools=made.page_tools())
         try:
             yield made
         finally:
