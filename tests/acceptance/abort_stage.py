@@ -18,7 +18,9 @@ from typing import Any, TypeVar
 from tests.acceptance.abort_cells import Moment, Place
 from tests.acceptance.house import Gate, House, house, object_of
 
-from handspan import Policy, Run
+from handspan import Policy, Run, UsageError
+from handspan.core.inputs import AbortRequested
+from handspan.core.parties import Asker
 from handspan.core.transcript import broken_rules
 from handspan.shell.driver import Driver
 from handspan.testing import Page, PageCall
@@ -60,6 +62,8 @@ class Stage:
         """The reason of each AbortSignal that fired."""
         self.carried_out: list[str] = []
         """Of what waited for leave, what was carried out."""
+        self.tried: list[str] = []
+        """What became of calls and sub-runs that were tried when the stop had come."""
         self.broken: list[str] = []
         """What was wrong with the histories that agents were shown."""
         self.before: set[asyncio.Task[Any]] = set()
@@ -99,17 +103,35 @@ class Stage:
     async def _play(self, run: Run) -> AsyncIterator[Any]:
         for item in self.moment.says:
             yield item
-        if not self.moment.calls:
+        if self.moment.hook == "model_request":
+            await run.model_request({}, self._send)
+        elif not self.moment.calls:
             await self.hang()
         for name in self.moment.calls:
             if self.moment.inside:
                 await run.call_tool(name, {})
             else:
                 yield run.call(name, self.moment.args)
-        if self.stubborn and not self.moment.hook:
-            self.answered.set()
+        if self.stubborn and self.moment.streams:
+            await self.say_more(run)
             yield "late"
             yield run.call("climb", {"n": 9})
+
+    async def _send(self, request: Any) -> str:
+        """The model is called."""
+        self.carried_out.append("a model")
+        return "a stream"
+
+    async def say_more(self, run: Run) -> None:
+        """What code that was called off may still try."""
+        run.custom("late")
+        run.set_state("late")
+        for attempt in (run.call_tool("climb", {"n": 9}), run.delegate("helper", "late")):
+            try:
+                self.tried.append((await attempt).name)
+            except UsageError:
+                self.tried.append("refused")
+        self.answered.set()
 
     def level(self, run: Run) -> int:
         """0: the run itself; 1: a sub-run of it; and so on."""
@@ -128,15 +150,16 @@ class Stage:
             self.gate.reached.set()
 
     async def hang(self) -> None:
-        """Stay until called off; then a stubborn one waits for the gate and goes on."""
+        """Stay until the gate is opened; only a stubborn one stays when it is called off."""
+        gate = self.gate
         self.arrive()
         try:
-            await asyncio.Event().wait()
+            await gate.opened.wait()
         except asyncio.CancelledError:
             self.called_off.set()
             if not self.stubborn:
                 raise
-            await self.gate.opened.wait()
+            await gate.opened.wait()
 
     # ---- tools -------------------------------------------------------------------------------
 
@@ -147,10 +170,10 @@ class Stage:
         self.fired.append(asked.reason)
         return "too late"
 
-    async def work(self) -> str:
+    async def work(self, run: Run) -> str:
         """A server tool at work."""
         await self.hang()
-        self.answered.set()
+        await self.say_more(run)
         return "late"
 
     def block(self) -> str:
@@ -193,18 +216,21 @@ class Stage:
         """Whether a hook is asked about the step in which the run hangs, or a call of it."""
         if not self.armed:
             return False
+        if self.moment.hook in ("before_run", "model_request"):
+            return True
         if hasattr(value, "run"):
             return self.is_here(value.run)
-        return getattr(value, "name", "last") == "last"
+        return bool(value.name == "last")
 
     async def hook(self, value: Any, next: Any) -> Any:
         """Hangs, and lets everything pass."""
         if not self.concerns(value):
             return await next(value)
         await self.hang()
-        answer = {"x": 1} if self.moment.hook == "repair_arguments" else await next(value)
-        self.answered.set()
-        return answer
+        try:
+            return {"x": 1} if self.moment.hook == "repair_arguments" else await next(value)
+        finally:
+            self.answered.set()
 
     async def stop_when(self, steps: Any) -> bool:
         """A stop condition that hangs and does not hold."""
@@ -218,6 +244,11 @@ class Stage:
     async def reach(self) -> None:
         """Start the run and wait for the moment."""
         self.before = self.tasks()
+        await self.renewed()
+
+    async def renewed(self) -> None:
+        """Start a run and wait for its moment."""
+        self._at_work = 0
         self.run = self.page.run("go")
         await self.reached()
         await self.page.until(lambda: len(self.subs) == self.place.levels)
@@ -252,6 +283,11 @@ class Stage:
         await self.run.finished
         assert await self.page.abort(self.target) is False
 
+    def stop_now(self) -> None:
+        """Stop the run in this very turn of the loop."""
+        key = next(iter(self.driver.hub.active))
+        self.driver.tell_thread(key, AbortRequested(Asker(None, ""), self.run.id))
+
     @property
     def heard(self) -> list[Mapping[str, Any]]:
         """What the page has heard of the thread."""
@@ -272,6 +308,7 @@ class Stage:
     async def checked(self) -> None:
         """Everything that P5 promises, then a next message."""
         await self.nothing_left()
+        self.check_called_off()
         self.check_end()
         self.check_subs()
         self.check_calls()
@@ -298,7 +335,7 @@ class Stage:
         return {task for task in asyncio.all_tasks() if not task.done()}
 
     def check_end(self) -> None:
-        """One terminal event, of the right kind, and what was at work was told."""
+        """One terminal event, of the right kind."""
         ends = [e for e in self.heard if e["type"] in ("RUN_FINISHED", "RUN_ERROR")]
         whole = self.place.stopped == 0
         assert [e["outcome"]["type"] for e in ends] == ["cancelled" if whole else "success"]
@@ -306,6 +343,9 @@ class Stage:
         depth = 0 if self.place.levels else self.place.depth + self.went_on
         assert ends[0]["result"]["depth"] == depth
         assert self.run.events[-1] is ends[0]
+
+    def check_called_off(self) -> None:
+        """What was at work in the server was told."""
         assert self.called_off.is_set() is self.moment.hangs
         if self.moment.streams:
             assert self.steps[-1].aborted
