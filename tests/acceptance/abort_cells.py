@@ -79,6 +79,7 @@ STREAMING = {
     "the model, silent": Moment(),
     "a text": Moment(says=("half a sen",), delta="half a sen"),
     "a thought": Moment(says=(ReasoningItem("hm"),), delta="hm"),
+    "model_request": Moment(hook="model_request"),
     "half a call": Moment(says=("I ", *HALF_A_CALL), delta='{"a', codes=NOT_STARTED),
 }
 TOOLS = {

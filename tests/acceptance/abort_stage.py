@@ -126,9 +126,13 @@ class Stage:
         """What code that was called off may still try."""
         run.custom("late")
         run.set_state("late")
-        for attempt in (run.call_tool("climb", {"n": 9}), run.delegate("helper", "late")):
+        for attempt in (
+            run.call_tool("climb", {"n": 9}),
+            run.delegate("helper", "late"),
+            run.model_request({}, self._send),
+        ):
             try:
-                self.tried.append((await attempt).name)
+                self.tried.append(repr(await attempt))
             except UsageError:
                 self.tried.append("refused")
         self.answered.set()

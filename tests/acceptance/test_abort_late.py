@@ -134,7 +134,7 @@ async def test_what_goes_on_after_the_stop_is_heard_by_nobody(place: str, moment
         set.check_subs()
         set.check_calls()
         await let_go(set)
-        assert set.tried == ["refused"] * 2
+        assert set.tried == ["refused"] * 3
         assert set.home.bridge.threads[0].state != "late"
         await set.next_message()
 

@@ -219,9 +219,12 @@ class Run:
 
         Raises:
             AgentFailed: a hook failed; it fails the step, with code agent_error.
+            UsageError: the step is over: no model is called (P5), whatever a hook says.
         """
+        self._check_open()
 
         async def default(asked: Any) -> Any:
+            self._check_open()
             sent = send(asked)
             return await sent if inspect.isawaitable(sent) else sent
 
