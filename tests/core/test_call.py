@@ -1,10 +1,13 @@
 """One call's machine: every state against every event, and what a page is told of a call."""
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 from tests.core.builders import spec
 
 from handspan.core.call import (
     TRANSITIONS,
+    Approval,
     Call,
     CallEvent,
     CallState,
@@ -13,7 +16,9 @@ from handspan.core.call import (
     judge_start,
     next_state,
     refusal,
+    same_answer,
 )
+from handspan.core.effects import CallValue
 from handspan.core.inputs import Answer
 from handspan_protocol.errors import CallCode, CallStatus, PeerError
 from handspan_protocol.ids import CallId, MessageId, RunId, SessionId
@@ -228,12 +233,260 @@ def test_a_failure_is_shown_with_the_pages_own_code_and_settles_under_ours():
     assert settled.told() == {"outcome": "error", "code": "handler_error"}
 
 
-def test_what_may_be_repeated_is_read_only_or_idempotent():
-    for fields, repeatable in (
-        ({}, False),
-        ({"readOnly": True}, True),
-        ({"idempotent": True}, True),
-    ):
+# ---- a call as data -----------------------------------------------------------------------------
+
+
+def test_a_call_is_proposed_and_nothing_is_known_of_it():
+    of = Call(id="c1", run_id="r1", depth=0, name="t", message_id="m1")
+    said = {name: getattr(of, name) for name in Call.__slots__}
+    assert said == {
+        "id": "c1",
+        "run_id": "r1",
+        "depth": 0,
+        "name": "t",
+        "message_id": "m1",
+        "owner": None,
+        "ticket": None,
+        "by_tool": False,
+        "hook": None,
+        "state": S.PROPOSED,
+        "ended": False,
+        "over_limit": None,
+        "pieces": [],
+        "args": {},
+        "spec": None,
+        "holder": None,
+        "attempt": 0,
+        "held": {},
+        "lost_as": CallCode.NO_CLIENT,
+        "deadline": None,
+        "homeless_until": None,
+        "approval": None,
+        "asked": False,
+        "decision": None,
+        "settlement": None,
+        "revised": None,
+        "last": None,
+        "result_shown": False,
+        "progress_at": float("-inf"),
+        "progress_waiting": None,
+    }
+
+
+def test_p8_a_call_is_itself_and_equals_no_other():
+    one, other = call(), call()
+    assert one != other
+    assert len({one, other, one}) == 2
+    assert not hasattr(one, "__dict__")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Call("c1", "r1", 0, "t", "m1"),
+        lambda: Settlement(E.ANSWERED, Answer()),
+        lambda: Approval("d", 1.0),
+    ],
+)
+def test_what_a_call_is_made_of_is_named(made):
+    with pytest.raises(TypeError, match="positional"):
+        made()
+
+
+FACTS = [
+    Settlement(by=E.ANSWERED, answer=Answer(value=1)),
+    Approval(digest="d", expires_at=1.0),
+]
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=["settlement", "approval"])
+def test_p2_how_a_call_ended_and_what_was_asked_cannot_be_changed(fact):
+    for name in type(fact).__slots__:
+        with pytest.raises(FrozenInstanceError):
+            setattr(fact, name, None)
+    assert not hasattr(fact, "__dict__")
+    assert (FACTS[0].code, FACTS[1].reason) == (None, None)
+
+
+def test_a_call_takes_only_what_its_table_has():
+    of = call(S.QUEUED)
+    of.move(E.TURN)
+    assert of.state is S.DISPATCHED
+    with pytest.raises(AssertionError, match="dispatched cannot take turn"):
+        of.move(E.TURN)
+    assert of.state is S.DISPATCHED
+
+
+STATES = [
+    (S.PROPOSED, True, False),
+    (S.WAITING_APPROVAL, True, False),
+    (S.QUEUED, True, False),
+    (S.DISPATCHED, True, True),
+    (S.STARTED, True, True),
+    (S.SETTLED, False, False),
+]
+
+
+@pytest.mark.parametrize(("state", "is_open", "is_out"), STATES)
+def test_open_is_announced_and_not_settled_and_out_is_somebodys_work(state, is_open, is_out):
+    of = call(state)
+    assert (of.open, of.out, of.over) == (is_open, is_out, not is_open)
+    of.hook = "after_call"
+    assert of.over is False
+
+
+@pytest.mark.parametrize("hook", [None, "repair_arguments", "before_call", "after_call"])
+def test_p5_a_hooks_answer_is_taken_while_it_is_awaited_and_once(hook):
+    for asked in ("repair_arguments", "before_call", "after_call"):
         of = call()
-        of.spec = spec("t", **fields)
-        assert of.repeatable is repeatable
+        of.hook = hook
+        assert of.awaited(asked) is (asked == hook)
+        assert of.hook == (None if asked == hook else hook)
+        assert of.awaited(asked) is False
+
+
+def test_a_hooks_answer_stands_before_the_settlement_for_everybody_but_who_answered():
+    of = answered(value=1)
+    assert of.final is of.settlement
+    of.revised = Settlement(by=E.ANSWERED, answer=Answer(value=2))
+    assert of.final is of.revised
+    assert (of.value().value, call().final) == (2, None)
+    assert judge_result(of, A, 1, Answer(value=1)) is CallStatus.DUPLICATE
+
+
+def test_a_call_is_of_its_sub_run_or_of_the_run():
+    of = call()
+    assert of.own_run_id == "r1"
+    of.owner = RunId("sub")
+    assert of.own_run_id == "sub"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "raw"), [([], ""), (["{}"], "{}"), (['{"a', '":', "1}"], '{"a":1}'), ([""], "")]
+)
+def test_p3_the_text_of_a_call_is_all_its_pieces(pieces, raw):
+    of = call()
+    of.pieces = pieces
+    assert (of.raw, of.raw) == (raw, raw)
+    of.pieces.append("more")
+    assert of.raw == raw + "more"
+    assert len(of.pieces) == 1
+
+
+FLAGS = [
+    ({}, False, False),
+    ({"readOnly": True}, True, True),
+    ({"idempotent": True}, True, False),
+    ({"parallel": True}, False, True),
+]
+
+
+@pytest.mark.parametrize(("fields", "repeatable", "overlaps"), FLAGS)
+def test_p2_its_tool_says_whether_a_call_may_be_repeated_and_whether_it_may_overlap(
+    fields, repeatable, overlaps
+):
+    of = call()
+    assert (of.repeatable, of.overlaps) == (False, False)
+    of.spec = spec("t", **fields)
+    assert (of.repeatable, of.overlaps) == (repeatable, overlaps)
+
+
+def test_p2_each_turn_is_a_new_attempt_which_its_holder_may_answer():
+    of = call(S.QUEUED, attempt=0, held={})
+    of.homeless_until = 5.0
+    of.dispatch(A, 60.0)
+    assert (of.state, of.attempt, of.held) == (S.DISPATCHED, 1, {A: 1})
+    assert (of.deadline, of.homeless_until) == (60.0, None)
+    of.move(E.LOST)
+    of.dispatch(B, 90.0)
+    assert (of.attempt, of.held, of.deadline) == (2, {A: 1, B: 2}, 90.0)
+    of.move(E.LOST)
+    of.dispatch(None, 99.0)
+    assert (of.attempt, of.held) == (3, {A: 1, B: 2})
+
+
+def test_p2_a_settled_call_waits_for_nothing_more():
+    of = call()
+    of.deadline, of.homeless_until, of.progress_waiting = 1.0, 2.0, {"progress": 1}
+    ending = refusal(E.DEADLINE, CallCode.TIMEOUT, "too slow")
+    of.settle(ending)
+    assert (of.state, of.settlement) == (S.SETTLED, ending)
+    assert (of.deadline, of.homeless_until, of.progress_waiting) == (None, None, None)
+    with pytest.raises(AssertionError, match="settled cannot take answered"):
+        of.settle(Settlement(by=E.ANSWERED, answer=Answer()))
+    assert of.settlement is ending
+
+
+def test_a_refusal_has_words_for_the_model():
+    assert refusal(E.REFUSED, CallCode.LIMIT, "too many") == Settlement(
+        by=E.REFUSED, answer=Answer(error_message="too many"), code=CallCode.LIMIT
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (None, {"outcome": "ok"}),
+        (CallCode.TIMEOUT, {"outcome": "error", "code": "timeout"}),
+        (CallCode.DENIED, {"outcome": "denied", "code": "denied"}),
+    ],
+)
+def test_an_end_is_told_by_its_outcome_and_its_code(code, outcome):
+    assert Settlement(by=E.ANSWERED, answer=Answer(), code=code).told() == outcome
+
+
+@pytest.mark.parametrize(("message", "shown"), [("slow", "slow"), (None, ""), ("", "")])
+def test_a_failure_of_ours_is_shown_under_its_own_code(message, shown):
+    ending = Settlement(by=E.DEADLINE, answer=Answer(error_message=message), code=CallCode.TIMEOUT)
+    assert ending.shown() == f'{{"error":{{"code":"timeout","message":"{shown}"}}}}'
+
+
+PARTS = ({"type": "text", "text": "a"},)
+VALUES = [
+    (answered(value={"n": 1}), {"outcome": "ok", "value": {"n": 1}}),
+    (answered(content=PARTS), {"outcome": "ok", "content": PARTS}),
+    (TIMED_OUT, {"outcome": "error", "code": "timeout", "message": "over"}),
+    (answered(error_message="no"), {"outcome": "error", "code": "handler_error", "message": "no"}),
+    (
+        answered(error_message="no", error_code="mine"),
+        {"outcome": "error", "code": "mine", "message": "no"},
+    ),
+    (answered(value=1, error_code="stray"), {"outcome": "ok", "value": 1}),
+]
+
+
+@pytest.mark.parametrize(("of", "value"), VALUES)
+def test_a_settled_call_is_given_to_agents_as_a_value(of, value):
+    assert of.value() == CallValue(call_id="c1", name="t", **value)
+
+
+def test_a_call_that_is_open_has_no_value():
+    with pytest.raises(AssertionError, match="c1 is not settled"):
+        call().value()
+
+
+CONTENT = [
+    (Answer(content=PARTS), Answer(content=PARTS), True),
+    (Answer(content=PARTS), Answer(content=()), False),
+    (Answer(content=PARTS), Answer(content=({"type": "text", "text": "b"},)), False),
+    (Answer(content=()), Answer(content=()), True),
+    (Answer(error_message="a"), Answer(error_message="b"), False),
+    (Answer(error_message="a"), Answer(error_message="a", value=1), False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "equal"), CONTENT)
+def test_p7_parts_and_errors_are_compared_whole(one, other, equal):
+    assert same_answer(one, other) is same_answer(other, one) is equal
+
+
+def test_p7_an_answer_to_a_call_that_the_provider_carried_out_is_late():
+    of = call(S.SETTLED, settlement=Settlement(by=E.PROVIDED, answer=Answer(value=1)))
+    assert judge_result(of, A, 1, Answer(value=1)) is CallStatus.LATE
+
+
+@pytest.mark.parametrize("state", [S.QUEUED, S.WAITING_APPROVAL])
+def test_p7_a_call_that_is_back_in_the_queue_is_nobodys(state):
+    of = call(state)
+    assert judge_start(of, A, 1) is CallStatus.STALE
+    assert judge_result(of, A, 1, Answer()) is CallStatus.STALE
