@@ -284,7 +284,11 @@ def revised(call, **given):
 
 OF_CALLS = [
     ("answered", settled(a_call(spec=spec("t")), 1), CallFacts(False, True)),
-    ("its tool wants none", settled(a_call(spec=spec("t", followUp=False))), CallFacts(False, False)),
+    (
+        "its tool wants none",
+        settled(a_call(spec=spec("t", followUp=False))),
+        CallFacts(False, False),
+    ),
     ("nobody had it", refused(a_call()), CallFacts(True, True)),
     (
         "its handler failed",
@@ -298,7 +302,7 @@ OF_CALLS = [
         CallFacts(True, True),
     ),
     ("a hook made a success of it", revised(refused(a_call()), value=1), CallFacts(False, True)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "facts"), [c[1:] for c in OF_CALLS], ids=[c[0] for c in OF_CALLS])
