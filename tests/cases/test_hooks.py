@@ -11,7 +11,7 @@ TEXTS = {"type": "array", "items": {"type": "string"}}
 
 
 async def test_a_hook_repairs_what_was_encoded_twice_and_a_text_stays_a_text() -> None:
-    """C010: repaired only where the schema asks for a list; the model's own text stays in history."""
+    """C010: repaired where the schema asks for a list; history keeps what the model wrote."""
     written = {"tags": '["a"]', "note": '["a"]'}
     async with house([call("t", written)], "ok") as home:
 

@@ -48,7 +48,8 @@ def _look_at_run(thread: Any, run: Any) -> None:
     settled = step.ended and not step.open_calls and not run.subs
     assert not settled or run.asking, "a step has settled and nobody asks how to go on"
     if run.asking == "before_run":
-        assert not (run.announced or step.opened)
+        assert not run.announced
+        assert not step.opened
     else:
         assert step.opened
         assert run.asking is None or settled, "a question comes before its step has settled"

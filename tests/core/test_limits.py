@@ -307,3 +307,18 @@ def test_p8_a_deleted_thread_leaves_the_others(make):
     assert world.reason("t2") == "completed"
     assert tab.ask(f.ThreadDelete, thread_id="t1") == "unknown_thread"
     assert world.of(e.ThreadOver) == [e.ThreadOver()]
+
+
+def test_p12_what_an_activity_may_grow_to_is_bounded(make):
+    """A patch that copies doubles what it touches: two dozen operations would be a bomb."""
+    world = make(state_bytes=1_000)
+    run = world.start()
+    activity = {"messageId": "y", "activityType": "plan", "content": {"a": ["x"]}}
+    world.event(run, "ACTIVITY_SNAPSHOT", **activity)
+    double = {"op": "copy", "from": "/a", "path": "/a/-"}
+    world.event(run, "ACTIVITY_DELTA", messageId="y", patch=[{"op": "remove", "path": "/none"}])
+    world.event(run, "ACTIVITY_DELTA", messageId="y", patch=[double] * 3)
+    assert world.last_run() is None
+    world.event(run, "ACTIVITY_DELTA", messageId="y", patch=[double] * 30)
+    assert world.reason() == "agent_error"
+    assert len(str(world.messages())) < 1_000

@@ -69,3 +69,11 @@ def test_stop_conditions_are_kept_as_they_were_given():
     policy = Policy(stop_when=conditions)
     conditions.append(lambda steps: False)
     assert len(policy.stop_when) == 1
+
+
+@pytest.mark.parametrize(
+    "given", [{"trusted_proxies": "10.0.0.1"}, {"stop_when": len}, {"stop_when": 1}]
+)
+def test_what_is_no_list_is_not_made_one(given):
+    with pytest.raises(UsageError, match="must be a list"):
+        Policy(**given)

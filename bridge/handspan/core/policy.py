@@ -4,7 +4,7 @@ Owns the numbers and what is said of them to a page (`told`); knows nothing of w
 *Source:* behaviour.md 6, which also says what happens at each limit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -88,8 +88,8 @@ class Policy:
     server_tools_at_once: int = 10
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stop_when", tuple(self.stop_when))
-        object.__setattr__(self, "trusted_proxies", tuple(self.trusted_proxies))
+        for name in _NO_NUMBERS:
+            object.__setattr__(self, name, _listed(name, getattr(self, name)))
         for name, choices in _MODES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(f"Policy.{name} must be one of {', '.join(choices)}")
@@ -106,6 +106,12 @@ class Policy:
         if wish_ms is None:
             return min(self.tool_timeout, self.tool_timeout_max)
         return min(wish_ms, self.tool_timeout_max * 1000) / 1000  # any integer: cut, then divided
+
+
+def _listed(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise UsageError(f"Policy.{name} must be a list")
+    return tuple(value)
 
 
 def _camel(name: str) -> str:

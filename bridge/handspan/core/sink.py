@@ -7,7 +7,7 @@ Owns what the run counts of it (text said, size) and what an agent may settle by
 from typing import Any
 
 from handspan_protocol.codec import encode
-from handspan_protocol.errors import CommandCode, PeerError
+from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.ids import CallId, MessageId, RunId
 from handspan_protocol.limits import NESTING_MAX
 from handspan_protocol.strict_json import size_within
@@ -42,7 +42,21 @@ class StepSink:
             self._root.said_chars += len(delta)
             if event["type"] == "TEXT_MESSAGE_CONTENT":
                 self._run.said.append(delta)
+        elif event["type"] == "ACTIVITY_DELTA":
+            self._check_activity(event)
         self._space.emit(event, self._run.owner)
+
+    def _check_activity(self, event: dict[str, Json]) -> None:
+        """A patch that does not apply changes nothing; one that makes too much fails the step."""
+        content = self._space.transcript.content_of(event["messageId"])
+        most = self._space.policy.state_bytes
+        try:
+            after = patched(content, event.get("patch") or (), most)
+        except UsageError:
+            return
+        size = size_within(after)
+        if size is None or size > most:
+            raise PeerError(CommandCode.TOO_LARGE, "the activity would be too large")
 
     def say(self, head: bytes, message_id: str, delta: str) -> None:
         self._root.said_chars += len(delta)

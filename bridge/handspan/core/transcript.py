@@ -63,6 +63,11 @@ class Transcript:
         message = self._by_id.get(message_id)
         return None if message is None else str(message["role"])
 
+    def content_of(self, message_id: str) -> Json:
+        """What the message of this id holds; None: there is none."""
+        message = self._by_id.get(message_id)
+        return None if message is None else message["content"]
+
     def has_call(self, call_id: str) -> bool:
         return call_id in self._call_home
 
