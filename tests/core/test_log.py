@@ -1,5 +1,6 @@
 """A thread's ring: what it keeps, what it reaches, and that it equals a list that was cut."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,31 @@ def test_what_has_left_is_out_of_reach():
     assert log.read(1, 100) is None
     assert log.read(2, 100) == [b"c", b"d"]
     assert not log.reaches(5)
+
+
+RINGS = [
+    ("bytes, to the last one", [4, 6, 1, 9, 1], {"most_bytes": 10}, [0, 0, 1, 2, 3]),
+    ("bytes, again and again", [4] * 6, {"most_bytes": 10}, [0, 0, 1, 2, 3, 4]),
+    ("a large one drives out several", [2, 2, 2, 7, 3], {"most_bytes": 10}, [0, 0, 0, 2, 3]),
+    ("one that is too large stays until the next", [2, 50, 2, 2], {"most_bytes": 10}, [0, 1, 2, 2]),
+    ("events", [1] * 5, {"most": 2}, [0, 0, 1, 2, 3]),
+    ("a ring of one", [1] * 3, {"most": 1}, [0, 1, 2]),
+    ("whichever is passed first", [1, 1, 1, 9], {"most": 3, "most_bytes": 10}, [0, 0, 0, 2]),
+]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "bounds", "bases"), [c[1:] for c in RINGS], ids=[c[0] for c in RINGS]
+)
+def test_p12_the_oldest_leave_when_the_ring_is_full_and_no_more_of_them_than_must(
+    sizes, bounds, bases
+):
+    log = filled(**bounds)
+    events = [bytes([n]) * size for n, size in enumerate(sizes)]
+    for n, base in enumerate(bases):
+        log.append(events[n])
+        assert (log.base, log.head) == (base, n + 1)
+        assert log.read(base, 1_000) == events[base : n + 1]
 
 
 def test_p12_the_newest_event_stays_however_large_it_is():
