@@ -72,6 +72,7 @@ def test_p12_copies_are_counted_before_they_are_made() -> None:
 
 
 def test_p12_operations_are_counted() -> None:
+    assert OPERATIONS_MAX == 1_000
     one = {"op": "test", "path": "", "value": {}}
     assert patched({}, [one] * OPERATIONS_MAX, 10) == {}
     with pytest.raises(PeerError, match="operations"):
@@ -175,6 +176,19 @@ def test_p12_what_lies_beside_the_way_of_a_patch_is_shared_and_the_way_is_copied
     assert after["way"]["beside"] is document["way"]["beside"]
     assert after["other"] is document["other"]
     assert document["way"]["deep"][0] == {"n": 1}
+
+
+def test_p12_what_a_patch_made_its_own_is_nobodys_own_once_it_is_copied() -> None:
+    after = patched(
+        {"a": {"n": [1]}},
+        [
+            {"op": "add", "path": "/a/n/-", "value": 2},
+            {"op": "copy", "from": "/a", "path": "/c"},
+            {"op": "add", "path": "/a/n/-", "value": 3},
+            {"op": "add", "path": "/c/n/-", "value": 4},
+        ],
+    )
+    assert after == {"a": {"n": [1, 2, 3]}, "c": {"n": [1, 2, 4]}}
 
 
 BEHIND_THE_END = {"op": "copy", "from": "/a/-", "path": "/b"}

@@ -77,3 +77,35 @@ def test_stop_conditions_are_kept_as_they_were_given():
 def test_what_is_no_list_is_not_made_one(given):
     with pytest.raises(UsageError, match="must be a list"):
         Policy(**given)
+
+
+KIB, MIB = 1_024, 1_024 * 1_024
+DOCUMENTED = {
+    **{"frame_bytes": 2 * MIB, "frames_per_second": 1_000, "frames_burst": 2_000},
+    **{"unwelcomed_sockets": 1_000, "hello_timeout": 5},
+    **{"tools": 128, "schema_bytes": 64 * KIB, "schema_depth": 64, "schema_nodes": 2_000},
+    **{"schema_expanded_nodes": 10_000, "schemas_bytes": MIB, "description_chars": 4_096},
+    **{"context_bytes": 256 * KIB, "state_bytes": MIB, "replies": 1_024, "replies_bytes": MIB},
+    **{"open_threads": 64, "runs_per_session": 8, "queued_runs": 16, "calls_per_step": 64},
+    **{"open_calls_per_run": 64, "open_calls_per_session": 128, "subruns_per_run": 64},
+    **{"max_depth": 25, "max_repeats": 3, "output_bytes": 8 * MIB, "history_bytes": 64 * MIB},
+    **{"result_bytes": MIB, "log_bytes": 16 * MIB, "log_events": 50_000},
+    **{"threads": 10_000, "thread_idle": 3_600, "sessions_per_principal": 50},
+    **{"sessions_per_address": None, "trusted_proxies": ()},
+    **{"tool_timeout": 60, "tool_timeout_max": 900, "approval_timeout": 600, "hook_timeout": 30},
+    **{"page_grace": 30, "resume_window": 120, "send_timeout": 10, "heartbeat": 20},
+    **{"cleanup_grace": 5, "drain_grace": 10, "server_tools_at_once": 10, "stop_when": ()},
+    **{"on_error": "resume", "reflect": "never", "tool_execution": "ordered"},
+    "on_disconnect": "grace",
+}
+"""*Source:* behaviour.md 6."""
+
+
+def test_p12_the_defaults_are_the_documented_ones():
+    policy = Policy()
+    assert {f.name: getattr(policy, f.name) for f in fields(Policy)} == DOCUMENTED
+
+
+@pytest.mark.parametrize("wish", [10**400, 900_001])
+def test_a_wish_of_any_size_is_cut(wish):
+    assert Policy().timeout_of(wish) == 900
