@@ -29,9 +29,7 @@ PLACES = {
     "in a sub-run, all": Place(1, levels=1),
     "in a sub-run, it alone": Place(1, levels=1, stopped=1),
     "in a sub-run that resumed, it alone": Place(3, levels=1, stopped=1),
-    "in a sub-run of a sub-run, all": Place(2, levels=2),
     "in a sub-run of a sub-run, the outer one": Place(2, levels=2, stopped=1),
-    "in a sub-run of a sub-run, the inner one": Place(3, levels=2, stopped=2),
 }
 
 
