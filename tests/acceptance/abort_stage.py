@@ -257,6 +257,15 @@ class Stage:
         await self.reached()
         await self.page.until(lambda: len(self.subs) == self.place.levels)
 
+    async def pressed(self, name: str, args: Any) -> "asyncio.Future[Any]":
+        """A button in the place of the run's message; what it will be told."""
+        self.before = self.tasks()
+        said = {"threadId": "t1", "name": name, "args": args, "followUp": True}
+        told = self.page.document.post({"type": "tool.invoke", **said})
+        await self.reached()
+        self.mark()
+        return told
+
     async def reached(self) -> None:
         """Wait for the moment."""
         moment = self.moment

@@ -113,3 +113,55 @@ async def test_a_server_that_closes_stops_every_run(moment: str) -> None:
         assert len(set.steps) == set.at_stop[0]
         assert set.carried_out == []
         assert list(of_sessions(set.driver)) == []
+
+
+# ---- buttons ---------------------------------------------------------------------------------
+
+BUTTONS = {
+    "a page's tool": "aborted",
+    "a page's readOnly tool": "aborted",
+    "a page's tool without leave": "aborted_before_start",
+    "approval of a page's tool": "aborted_before_start",
+    "before_call": "aborted_before_start",
+    "repair_arguments": "aborted_before_start",
+    "after_call": None,
+    "after_step": None,
+    "a stop condition": None,
+}
+"""The code that the button is told; None: its call had a result."""
+
+
+@pytest.mark.parametrize(("moment", "code"), BUTTONS.items())
+async def test_a_button_that_is_stopped_is_answered_once_and_never_followed_up(
+    moment: str, code: str | None
+) -> None:
+    """Protocol 3, `tool.invoke`; P1, P5."""
+    async with stage(PLACES["depth 0"], MOMENTS[moment]) as set:
+        args = {"x": 1} if moment == "before_call" else {}
+        pressed = await set.pressed(set.moment.calls[0], args)
+        assert await set.page.abort(thread_id="t1")
+        await set.page.until(pressed.done)
+        settled = pressed.result()
+        assert settled.get("error", {}).get("code") == code
+        assert settled["outcome"] == ("aborted" if code else "ok")
+        await set.nothing_left()
+        set.check_called_off()
+        set.check_calls()
+        await set.say_late()
+        ends = [e for e in set.heard if e["type"] in ("RUN_FINISHED", "RUN_ERROR")]
+        assert [e["result"] for e in ends] == [{"reason": "aborted", "depth": 0}]
+        assert (set.heard[-1], set.steps, set.carried_out) == (ends[0], [], [])
+        await set.next_message()
+
+
+async def test_a_button_whose_run_had_not_begun_is_denied() -> None:
+    """bridge/README.md: a `tool.invoke` that never began."""
+    async with stage(PLACES["depth 0"], MOMENTS["before_run"]) as set:
+        pressed = await set.pressed("last", {})
+        assert await set.page.abort(thread_id="t1")
+        await set.page.until(pressed.done)
+        assert pressed.result().code == "denied"
+        await set.nothing_left()
+        assert [e["type"] for e in set.heard] == ["RUN_STARTED", "RUN_FINISHED"]
+        assert set.page.calls == []
+        await set.next_message()
