@@ -112,7 +112,7 @@ APPROVALS = {
     ),
 }
 BETWEEN_STEPS = {
-    "after_call": Moment(calls=("last",), hook="after_call", codes=(None,)),
+    "after_call": Moment(calls=("last",), hook="after_call", codes=("aborted",)),
     "after_step": Moment(calls=("last",), hook="after_step", codes=(None,)),
     "a stop condition": Moment(calls=("last",), hook="stop_when", codes=(None,)),
 }

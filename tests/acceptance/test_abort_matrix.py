@@ -124,7 +124,7 @@ BUTTONS = {
     "approval of a page's tool": "aborted_before_start",
     "before_call": "aborted_before_start",
     "repair_arguments": "aborted_before_start",
-    "after_call": None,
+    "after_call": "aborted",
     "after_step": None,
     "a stop condition": None,
 }

@@ -701,3 +701,13 @@ def test_a_bare_call_has_no_turn():
     desk.pump()
     assert (call.state, space.effects) == (S.QUEUED, [])
     assert a_call().ended is False
+
+
+def test_p5_an_answer_that_the_hook_has_not_seen_is_shown_to_nobody():
+    _, desk, run, _ = a_desk(hooks=["after_call"])
+    call = queued(desk, run)
+    call.move(CallEvent.TURN)
+    desk.answer(call, i.Answer(value="secret"))
+    desk.let_go(call)
+    assert (call.final.code, call.final.answer.value) == (CallCode.ABORTED, None)
+    assert call.settlement.answer.value == "secret"

@@ -217,15 +217,25 @@ def test_a_revision_may_be_a_value_an_error_or_nothing(make, answer, outcome, re
     assert world.depth(run) == 1
 
 
-def test_p5_an_abort_shows_the_result_as_it_came_and_the_revision_comes_too_late(make):
+def test_p5_an_abort_shows_nobody_what_the_hook_has_not_seen(make):
+    """A hook that redacts must not be outrun; the page is told that its result was applied."""
     world, tab, run = ready(make, AFTER)
     call = tab.call("t")
-    tab.result(call, "value")
+    assert tab.result(call, "secret") == "applied"
     assert tab.abort(run) == {"aborted": True}
     assert [x.subject for x in world.of(e.StopHook)] == [call.call_id]
-    assert world.results() == ["value"]
+    assert world.outcomes() == ["aborted"]
+    assert "it was carried out" in world.results()[0]
+    assert "secret" not in str(world.events())
     assert revise(world, call.call_id, i.Answer(value="late")) == []
     assert revise(world, "nobody", None) == []
+    assert tab.result(call, "secret") == "duplicate"
+
+
+def test_what_was_no_answer_is_shown_as_it_is_when_the_run_ends_first(make):
+    world, tab, run = ready(make, AFTER, tool("other"))
+    tab.abort(run)
+    assert world.outcomes() == ["unknown_tool"]
 
 
 def test_a_refused_call_is_shown_to_after_call_too(make):

@@ -52,6 +52,8 @@ Json = Any
 SETTLED_KEPT: Final = 1_024
 """Settled calls a thread remembers, to tell late, duplicate and conflicting answers apart."""
 
+_WITHHELD: Final = "it was carried out; the run ended before its result could be passed on"
+
 _REASONS: Final[Mapping[CallEvent, CancelReason]] = {
     CallEvent.ABORTED: CancelReason.ABORTED,
     CallEvent.DEADLINE: CancelReason.TIMEOUT,
@@ -211,8 +213,11 @@ class Desk:
         self.settle(call, cut, at_once=True)
 
     def let_go(self, call: Call) -> None:
-        """The run ends: a result that still waits for its hook is shown as it came."""
+        """The run ends while `after_call` is at work: what it has not seen nobody is shown."""
         self._call_off(call)
+        if call.settlement is not None and call.settlement.by is CallEvent.ANSWERED:
+            withheld = Answer(error_message=_WITHHELD)
+            call.revised = replace(call.settlement, answer=withheld, code=CallCode.ABORTED)
         self._conclude(call)
 
     def settle(self, call: Call, settlement: Settlement, *, at_once: bool = False) -> None:
