@@ -1,5 +1,7 @@
 """Reading tools: P11, P13, P14. Vectors tools.jsonl."""
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +109,18 @@ def test_p14_a_refusal_names_the_field():
 
 def test_the_bound_of_a_description_may_be_another():
     assert isinstance(read_tool({"name": "a", "description": "dd"}, description_chars=1), Refusal)
+
+
+def test_p12_the_shortest_time_of_a_tool_is_a_millisecond():
+    assert isinstance(read_tool({**SMALL, "timeoutMs": 1}), Tool)
+    assert isinstance(read_tool({**SMALL, "timeoutMs": 0}), Refusal)
+
+
+@pytest.mark.parametrize("read", [read_tool(SMALL), read_tool({})], ids=["tool", "refusal"])
+def test_p11_what_was_read_cannot_be_changed(read):
+    with pytest.raises(FrozenInstanceError):
+        read.name = "other"
+    assert not hasattr(read, "__dict__")
 
 
 def test_an_integral_float_is_an_integer():
