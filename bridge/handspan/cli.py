@@ -129,11 +129,11 @@ def demo(
     log_json: JsonLog = False,
 ) -> None:
     """Show the demo page with an agent that needs no key."""
-    from handspan.agents.keyword import KeywordAgent
+    from handspan.demo import demo_bridge
 
     _set_up_logs(log_json)
     page = _demo_page()
-    bridge = Bridge(agents={"default": KeywordAgent()})
+    bridge = demo_bridge()
     _run(lambda: _serve(bridge, host, port, static=page, insecure=insecure), host, port)
 
 
