@@ -222,6 +222,7 @@ test("P3: garbage never throws, never takes back, and never makes up what JSON.p
 test("P12: every character is looked at once, and given to JSON.parse at most once, however small the pieces", (t) => {
   let looked = 0;
   const counted = (text) => ({
+    length: text.length,
     *[Symbol.iterator]() {
       for (const char of text) {
         looked += char.length;
@@ -242,6 +243,38 @@ test("P12: every character is looked at once, and given to JSON.parse at most on
   assert.deepEqual(partial.value, JSON.parse(text));
   assert.equal(looked, text.length);
   assert.ok(parsed <= 2 * text.length, `${parsed} of ${text.length}`); // an escape is parsed in quotes of its own
+});
+
+for (const [what, text] of [
+  ["array", `[${Array.from({ length: 8_000 }, (_, n) => n).join()}]`],
+  ["object", JSON.stringify(Object.fromEntries(Array.from({ length: 4_000 }, (_, n) => [`k${n}`, n])))],
+  ["last member of an array", `[${"0,".repeat(3_000)}"${"x".repeat(20_000)}"]`],
+])
+  test(`P12: copying stays linear too: a wide ${what} is shown in steps, and whole in the end`, () => {
+    const partial = makePartial();
+    let copied = 0;
+    let before;
+    for (let at = 0; at < text.length; at += 4) {
+      partial.feed(text.slice(at, at + 4));
+      const { value } = partial;
+      if (value === before) continue;
+      copied += Object.keys(value).length;
+      assert.ok(typeof before !== "object" || copied % 97 || extended(before, value));
+      before = value;
+    }
+    assert.deepEqual(partial.value, JSON.parse(text));
+    assert.ok(copied <= 8 * text.length, `${copied} members for ${text.length} characters`);
+  });
+
+test("what is wide and was cut off is shown as far as it came", () => {
+  const cutOff = `{"a":[${"1,".repeat(2_000)}`;
+  const partial = makePartial();
+  partial.feed(cutOff);
+  assert.equal(partial.value.a.length, 2_000);
+  partial.feed('"x');
+  assert.equal(partial.value.a.length, 2_000, "two more characters are not worth a copy");
+  partial.end();
+  assert.deepEqual(partial.value.a.slice(-2), [1, "x"]);
 });
 
 test("P13: names that live on prototypes are ordinary own members, also while they grow", () => {

@@ -30,9 +30,8 @@ import { makePartial } from "./partial.js";
  *
  * @typedef {object} Followed  a call whose arguments come
  * @property {Partial} partial
- * @property {number} length  of the text that `partial` has had
- * @property {CallView} [shown]
- * @property {Call} [call]  that `shown` was made of
+ * @property {Call} [call]
+ * @property {CallView} [shown]  `call` with its arguments
  *
  * @typedef {ReturnType<typeof overlay>} Overlay
  */
@@ -56,9 +55,9 @@ export function overlay(runs) {
   let messages = [];
 
   /** @param {ThreadState} state */
-  function begin(state) {
-    runId = state.run?.runId;
-    last = state.messages.at(-1)?.id;
+  function begin({ run, messages }) {
+    runId = run?.runId;
+    last = messages.at(-1)?.id;
   }
 
   /**
@@ -66,11 +65,11 @@ export function overlay(runs) {
    * @param {ThreadState} state
    * @param {Asked} asked
    */
-  function ahead(state, asked) {
+  function ahead({ messages, lastRun }, asked) {
     const { id } = asked.run;
     const [answer, ...message] = (asked.drafts ??= draft(asked));
-    if (id === runId) return state.messages.at(-1)?.id === last ? [answer] : [];
-    const isOver = id === state.lastRun?.runId || state.messages.some((it) => it.id === asked.message?.id);
+    if (id === runId) return messages.at(-1)?.id === last ? [answer] : [];
+    const isOver = id === lastRun?.runId || messages.some((it) => it.id === asked.message?.id);
     return isOver ? [] : [...message, answer];
   }
 
@@ -82,15 +81,15 @@ export function overlay(runs) {
   function follow({ messages, open }, call) {
     const { callId } = call;
     const text = textOf(messages, callId);
-    let one = followed.get(callId);
-    if (one?.length !== text.length) {
-      one = { partial: makePartial(), length: text.length };
+    const one = followed.get(callId) ?? { partial: makePartial() };
+    if (one.partial.length !== text.length) {
+      one.partial = makePartial();
       one.partial.feed(text);
     }
     if (!open.includes(callId)) one.partial.end();
     const args = one.partial.value ?? NOTHING;
-    if (one.call === call && one.shown?.args === args) return one;
-    return { ...one, call, shown: { ...call, args } };
+    if (one.call !== call || one.shown?.args !== args) one.shown = { ...(one.call = call), args };
+    return one;
   }
 
   return {
@@ -101,10 +100,7 @@ export function overlay(runs) {
      */
     see(state, { type, toolCallId, delta }) {
       if (type === "RUN_STARTED" || type === "MESSAGES_SNAPSHOT") begin(state);
-      const one = type === "TOOL_CALL_ARGS" && followed.get(toolCallId);
-      if (!one) return;
-      one.partial.feed(delta);
-      one.length += delta.length;
+      if (type === "TOOL_CALL_ARGS") followed.get(toolCallId)?.partial.feed(delta);
     },
 
     /**
@@ -116,12 +112,12 @@ export function overlay(runs) {
         begin(state); // was missed: what follows the user's message is the answer
         if (state.messages.at(-1)?.role !== "user") last = "";
       }
-      const isRunning = (/** @type {Asked} */ { run }) => Number(run.id === runId);
-      const inOrder = [...runs.values()].sort((a, b) => isRunning(b) - isRunning(a));
-      const pending = inOrder.flatMap((asked) => ahead(state, asked));
+      const begun = runs.get(runId ?? ""); // goes first, though another may have been asked before
+      const asked = begun ? [begun, ...runs.values()] : [...runs.values()];
+      const pending = new Set(asked.flatMap((one) => ahead(state, one)));
       followed = new Map(state.calls.map((call) => [call.callId, follow(state, call)]));
-      calls = same(calls, Array.from(followed.values(), ({ shown }) => /** @type {CallView} */ (shown)));
-      messages = pending.length ? same(messages, [...state.messages, ...pending]) : state.messages;
+      calls = same(calls, [...followed.values()].map(({ shown }) => /** @type {CallView} */ (shown)));
+      messages = pending.size ? same(messages, [...state.messages, ...pending]) : state.messages;
       return { calls, messages, suggestions: runs.size ? NO_SUGGESTIONS : state.suggestions };
     },
   };

@@ -14,24 +14,32 @@
  * the value equals JSON.parse(text), down to own members that are named `__proto__`.
  *
  * A value that was given out is not changed any more. What grows after that is a copy, one level deep,
- * of the arrays and objects that are still open; all others are the same objects as before.
+ * of the arrays and objects that are still open; all others are the same objects as before. So that the
+ * copies too stay linear, what is wide is shown in steps: when enough has come to be worth them.
  */
 
 /** @import { Json } from "./protocol.js" */
 
 /**
- * @typedef {(char: string) => Step} Step  throws where the text is no JSON
+ * @typedef {(char: string) => Step} Step  may throw where the text is no JSON
  *
  * @typedef {object} Open  an array or object that has begun
  * @property {any} node
  * @property {any} key  where its next member goes, or the one that grows is
- * @property {boolean} seen  it was given out
+ * @property {number} size  how many members came before that one
+ * @property {boolean} [seen]  it was given out
  *
  * @typedef {ReturnType<typeof makePartial>} Partial
  */
 
 /** Arrays and objects inside one another; arguments that are deeper are refused. *Source:* protocol.md. */
 const DEEPEST = 128;
+
+/** So many members of what is open are copied without a thought: a few microseconds. */
+const SMALL = 256;
+
+/** Of more, so many at most for each character that has come. */
+const SHARE = 4;
 
 /**
  * One state for what stands between the tokens: white space leaves it as it is.
@@ -43,10 +51,8 @@ function between(step) {
   return here;
 }
 
-/** @param {unknown} holds */
-function need(holds) {
-  if (!holds) throw new Error("no JSON");
-}
+/** What is no JSON leads here, and nothing leads away. @type {Step} */
+const stuck = () => stuck;
 
 export function makePartial() {
   /** What is open, outermost first. @type {Open[]} */
@@ -62,6 +68,10 @@ export function makePartial() {
   let isKey = false;
   /** `text` is more than what the value has of it. */
   let grown = false;
+  /** What was given out last. @type {Json} */
+  let shown;
+  /** How long the text was then; nothing: what comes next is shown in any case. */
+  let shownAt = 0;
 
   const value = between((char) => {
     if (char === '"') return quote(false);
@@ -70,46 +80,40 @@ export function makePartial() {
     text = char;
     return token;
   });
-  const key = between((char) => {
-    need(char === '"');
-    return quote(true);
-  });
-  const colon = between((char) => {
-    need(char === ":");
-    return value;
-  });
+  const key = between((char) => (char === '"' ? quote(true) : stuck));
+  const colon = between((char) => (char === ":" ? value : stuck));
   const first = between((char) => (/[\]}]/.test(char) ? after(char) : member()(char)));
   const after = between((char) => {
-    const isList = Array.isArray(innermost().node);
     if (char === ",") {
-      innermost().key++; // an object's is replaced before it counts
+      innermost().key = ++innermost().size; // an object's is replaced before it counts
       return member();
     }
-    need(char === (isList ? "]" : "}"));
+    if (char !== (isList() ? "]" : "}")) return stuck;
     around.pop();
     return after;
   });
 
   /** Throws when nothing is open: then the text should have ended. */
   const innermost = () => /** @type {Open} */ (around.at(-1));
-  const member = () => (Array.isArray(innermost().node) ? value : key);
+  const isList = () => Array.isArray(innermost().node);
+  const member = () => (isList() ? value : key);
 
   /** @param {any} node */
   function open(node) {
-    need(around.length < DEEPEST);
+    if (around.length === DEEPEST) return stuck;
     put(node);
-    around.push({ node, key: 0, seen: false });
+    around.push({ node, key: 0, size: 0 });
     return first;
   }
 
   /** A number or a literal; only what follows tells that it is complete. @type {Step} */
   function token(char) {
-    if (/[^ \t\n\r,\]}]/.test(char)) {
-      text += char;
-      return token;
+    if (/[ \t\n\r,\]}]/.test(char)) {
+      put(JSON.parse(text));
+      return after(char);
     }
-    put(JSON.parse(text));
-    return after(char);
+    text += char;
+    return token;
   }
 
   /** @param {boolean} ofKey */
@@ -126,10 +130,8 @@ export function makePartial() {
       escape = char;
       return escaped;
     }
-    if (char !== '"') {
-      need(char >= " ");
-      return say(char);
-    }
+    if (char < " ") return stuck;
+    if (char !== '"') return say(char);
     text += half;
     grown = false;
     if (!isKey) {
@@ -149,8 +151,8 @@ export function makePartial() {
   /** @param {string} chars */
   function say(chars) {
     const said = half + chars;
-    half = /[\ud800-\udbff]$/.test(said) ? said[said.length - 1] : "";
-    text += said.slice(0, said.length - half.length);
+    half = /[\ud800-\udbff]$/.test(said) ? said.slice(-1) : "";
+    text += half ? said.slice(0, -1) : said;
     grown = !isKey;
     return string;
   }
@@ -166,22 +168,24 @@ export function makePartial() {
       return;
     }
     const home = around[at];
-    if (home.seen) {
+    const { node, key } = home;
+    if (home.seen || (key === "__proto__" && !Object.hasOwn(node, key))) {
       home.seen = false;
-      home.node = Array.isArray(home.node) ? [...home.node] : { ...home.node };
+      home.node = Array.isArray(node) ? node.slice() : { ...node, [key]: member }; // calls no setter
       put(home.node, at - 1);
     }
-    const isOwn = { value: member, writable: true, enumerable: true, configurable: true };
-    Object.defineProperty(home.node, home.key, isOwn);
+    home.node[key] = member;
   }
 
-  /** @type {Step} */
-  const stuck = () => stuck;
   let step = value;
 
   const partial = {
-    /** @param {Iterable<string>} chars  the next piece of the text */
+    /** Of the text so far. */
+    length: 0,
+
+    /** @param {string} chars  the next piece of the text */
     feed(chars) {
+      partial.length += chars.length;
       try {
         for (const char of chars) step = step(char);
       } catch {
@@ -191,15 +195,23 @@ export function makePartial() {
 
     /** No more comes: a number that stands alone is complete now. */
     end() {
+      const { length } = partial;
       if (step === token && !around.length) partial.feed(" ");
+      partial.length = length;
+      shownAt = -Infinity;
     },
 
     /** The value so far; undefined: nothing has come. The same one as before when nothing is new. */
     get value() {
+      let size = 0;
+      for (const one of around) size += one.size;
+      if (size > SMALL && size > (partial.length - shownAt) * SHARE) return shown;
+      shownAt = partial.length;
       if (grown) put(text);
       grown = false;
       for (const one of around) one.seen = true;
-      return root;
+      shown = root;
+      return shown;
     },
   };
   return partial;
