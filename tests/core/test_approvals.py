@@ -258,3 +258,15 @@ def test_calls_behind_one_that_waits_for_a_human_keep_their_order(make):
     assert tab.names == ["ask"]
     tab.result(tab.calls[0])
     assert tab.names == ["ask", "t"]
+
+
+def test_a_page_that_comes_later_is_asked_about_what_is_open_and_nothing_else(make):
+    """protocol.md 2: a call that no human must look at is no question."""
+    world = make()
+    tab = world.tab(tools=[ASK, tool("t")])
+    run = tab.run()
+    world.call(run, "t")
+    world.call(run, "ask")
+    world.end(run)
+    late = world.tab("b")
+    assert [question.name for question in late.questions] == ["ask"]

@@ -251,8 +251,12 @@ def test_steps_without_calls_are_no_repetition():
     assert should_continue(quiet, POLICY) == Continue()
 
 
+READ_ELSEWHERE = "".join(["res", "ume"])
+"""As a settings file gives it: equal to the literal, and not the same object."""
+
 WISHES = [
     (GOOD, "resume", True),
+    (FAILED, READ_ELSEWHERE, True),
     (GOOD, "stop", True),
     (FAILED, "resume", True),
     (FAILED, "stop", False),

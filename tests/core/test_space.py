@@ -48,6 +48,14 @@ def test_p6_an_event_is_in_the_log_and_in_the_messages_at_once():
     assert one.effects == []
 
 
+def test_what_a_sub_run_says_carries_its_id():
+    one = space()
+    one.emit(dict(START), "r2")
+    one.custom("call", 1, "r2")
+    assert [event["subagentRunId"] for event in logged(one)] == ["r2", "r2"]
+    assert one.transcript.view()[0]["subagentRunId"] == "r2"
+
+
 @pytest.mark.parametrize("delta", ["x", 'a "quoted" \\ line\n', "é 😀", "\x00\u2028"])
 def test_p6_a_delta_by_the_short_way_is_the_event_that_emit_makes(delta):
     short, long = space(), space()

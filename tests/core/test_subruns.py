@@ -4,7 +4,10 @@ import pytest
 from tests.core.builders import spec, tool
 
 from handspan.core import effects as e
+from handspan.core import inputs as i
+from handspan.core.effects import RunValue
 from handspan.core.transcript import broken_rules
+from handspan_protocol.frames import ContextItem
 
 AGENTS = ("default", "helper")
 
@@ -159,3 +162,53 @@ def test_a_server_tool_may_delegate_while_its_call_is_open(make):
     assert world.depth(run) == 0
     world.end(sub)
     assert world.depth(run) == 1
+
+
+@pytest.mark.parametrize("when", ["over", "another depth", "another run"])
+def test_p5_a_step_that_is_over_starts_no_sub_run_and_who_waits_is_told(make, when):
+    world = make(agents=AGENTS)
+    run = world.start()
+    if when == "over":
+        world.abort()
+    said = i.DelegateSaid(
+        run_id="nobody" if when == "another run" else run,
+        depth=1 if when == "another depth" else 0,
+        sub_id="sub",
+        agent="helper",
+        text="do it",
+        ticket="k",
+    )
+    value = RunValue(run_id="sub", reason="aborted", depth=said.depth)
+    assert world.tell(world.key("t1"), said) == [e.GiveResult("k", value, ())]
+    assert world.events("t1", "SUBAGENT_STARTED") == []
+
+
+REFUSED = [
+    ("unknown_agent", "nobody", {}, "there is no agent 'nobody'"),
+    ("limit", "helper", {"subruns_per_run": 1}, "over 1 sub-runs in one run"),
+    ("limit", "helper", {"max_depth": 0}, "a sub-run would be deeper than 0"),
+]
+
+
+@pytest.mark.parametrize(("code", "agent", "policy", "message"), REFUSED)
+def test_p12_a_sub_run_that_may_not_be_is_a_failed_one(make, code, agent, policy, message):
+    world = make(agents=AGENTS, **policy)
+    run = world.start()
+    if "subruns_per_run" in policy:
+        world.end(world.delegate(run, "helper", sub="first"))
+    world.delegate(run, agent, sub="sub")
+    value = RunValue(run_id="sub", reason="failed", depth=0, code=code, message=message)
+    assert world.of(e.GiveResult)[-1] == e.GiveResult("sub", value, ())
+    world.end(run)
+    assert world.reason() == "completed"
+
+
+def test_a_sub_run_knows_what_its_run_was_given(make):
+    world = make(agents=AGENTS)
+    tab = world.tab("a")
+    run = tab.run(context=(ContextItem(name="cart", value=1),), forwarded_props={"n": 1})
+    world.delegate(run, "helper", sub="sub")
+    above, below = world.steps()
+    assert (below.context, below.forwarded_props) == (above.context, {"n": 1})
+    assert (below.principal, below.results) == (above.principal, ())
+    world.abort()

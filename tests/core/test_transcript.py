@@ -403,3 +403,20 @@ UNCOUNTED = [
 )
 def test_p12_whatever_text_a_history_holds_is_counted(events, size):
     assert folded(events).size_bytes == size
+
+
+def test_p1_an_agent_sees_the_messages_of_its_own_run_or_sub_run_alone():
+    start = {"type": "TEXT_MESSAGE_START", "role": "assistant"}
+    transcript = folded(
+        [
+            {**start, "messageId": "m1"},
+            {**start, "messageId": "m2", "subagentRunId": "sub"},
+            {**start, "messageId": "m3"},
+        ]
+    )
+    shown = {owner: transcript.shown_to(owner) for owner in (None, "sub", "another")}
+    assert {owner: [m["id"] for m in messages] for owner, messages in shown.items()} == {
+        None: ["m1", "m3"],
+        "sub": ["m2"],
+        "another": [],
+    }
