@@ -46,6 +46,8 @@ export function makeChat(questions, announce) {
   let view;
   /** Whether what was said before this page came has arrived: it is the first news once the bridge is open. */
   let isCaughtUp = false;
+  /** Of the log, when it was last looked at. */
+  let height = 0;
   let problems = 0;
   const drawSoon = perFrame(() => draw());
 
@@ -138,9 +140,14 @@ export function makeChat(questions, announce) {
     if (!silently && entry.kind !== "user") announce(entry.kind === "call" ? inWords(entry) : entry.text);
   }
 
-  const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < END_PX;
+  /** The log gives way to what stands around it: one who was at its end then is there still. */
+  const isAtEnd = () => log.scrollHeight - log.scrollTop - Math.max(height, log.clientHeight) < END_PX;
   const toEnd = () => void (log.scrollTop = FAR_PX);
 
+  new ResizeObserver(() => {
+    if (isAtEnd()) toEnd();
+    height = log.clientHeight;
+  }).observe(log);
   log.addEventListener("scroll", () => void (newest.hidden = isAtEnd()), { passive: true });
   newest.addEventListener("click", () => {
     toEnd();

@@ -8,7 +8,7 @@
  * only said to be.
  */
 
-import { button, byId, icon } from "./dom.js";
+import { button, byId, element, icon } from "./dom.js";
 import { makeSaying, why } from "./saying.js";
 
 /** @import { Bridge } from "/client/handspan.js" */
@@ -23,6 +23,7 @@ import { makeSaying, why } from "./saying.js";
 const starters = (theme) => [
   `make it ${theme}`,
   "add milk to todo and move it to done",
+  "plan a party",
   "run the slow task",
   "clear the board",
   "call make_coffee with cups 2",
@@ -53,7 +54,10 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
   const stop = byId("stop");
   const suggestions = byId("suggestions");
   const saying = makeSaying(bridge, chat);
-  let offered = "";
+  /** The texts on offer, as JSON. */
+  let offered = "[]";
+  /** Calls of buttons that are not answered yet. */
+  let calling = 0;
   /** @type {View | undefined} */
   let view;
 
@@ -65,6 +69,8 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
    * @param {boolean} [followUp]
    */
   async function call(name, args, followUp = false) {
+    calling++;
+    showOffer();
     try {
       const { runId, callId, outcome } = await bridge.runTool(name, args, { followUp, ifBusy: "queue" });
       const reason = outcome === "aborted" ? "aborted" : followUp ? "" : "no_follow_up";
@@ -72,6 +78,9 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
       if (reason) chat.ended({ runId, result: { reason, depth: 0 } }, own?.id);
     } catch (error) {
       chat.note(`not carried out: ${why(error)}`);
+    } finally {
+      calling--;
+      showOffer();
     }
   }
 
@@ -88,17 +97,35 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     if (stop.getAttribute("aria-disabled") !== now) stop.setAttribute("aria-disabled", now);
   }
 
-  /** @param {readonly any[]} texts */
+  /**
+   * What to say next: the page's own ideas before anything was said, then the server's. None of them once
+   * a run was asked for.
+   */
+  function showOffer() {
+    const isAsked = saying.isWaiting || calling > 0;
+    const isBegun = isAsked || Boolean(view?.messages.length);
+    byId("welcome").hidden = isBegun;
+    offer(isAsked ? [] : isBegun ? (view?.suggestions ?? []) : starters(otherTheme()));
+  }
+
+  /** @param {readonly string[]} texts */
   function offer(texts) {
     const now = JSON.stringify(texts);
     if (now === offered) return;
     offered = now;
-    const chip = (/** @type {string} */ text) =>
-      button(text, () => {
-        message.focus();
-        saying.say(text);
-      });
-    suggestions.replaceChildren(...texts.map((text) => chip(String(text))));
+    const chips = texts.map((text) => element("li", {}, button(text, () => take(text))));
+    suggestions.replaceChildren(...chips);
+  }
+
+  /**
+   * Says a suggestion. Its button goes, so the focus moves on; not into the box where that would bring up a
+   * keyboard that nobody asked for.
+   * @param {string} text
+   */
+  function take(text) {
+    const next = matchMedia("(pointer: coarse)").matches ? byId("log") : message;
+    next.focus({ preventScroll: true });
+    saying.say(text);
   }
 
   byId("composer").addEventListener("submit", (/** @type {Event} */ event) => {
@@ -118,7 +145,10 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     if (event.key === "Escape") halt();
   });
 
-  saying.onChange(showStop);
+  saying.onChange(() => {
+    showStop();
+    showOffer();
+  });
 
   byId("new-card-add").append(icon("add"));
   byId("new-card-form").addEventListener("submit", (/** @type {Event} */ event) => {
@@ -147,9 +177,7 @@ export function makeControls(bridge, { board, theme, chat, announce }) {
     show(next) {
       view = next;
       showStop();
-      const isBegun = next.messages.length > 0 || saying.isWaiting;
-      offer(isBegun ? next.suggestions : starters(otherTheme()));
-      byId("welcome").hidden = isBegun;
+      showOffer();
     },
   };
 }

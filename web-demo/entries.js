@@ -15,7 +15,7 @@
  *   | "done" | "failed" | "declined" | "stopped" | "unclear"} CallState
  *
  * @typedef {object} TextEntry  what somebody said
- * @property {"user" | "assistant" | "reasoning"} kind
+ * @property {"user" | "assistant" | "reasoning" | "speaker"} kind  speaker: the name of who speaks from here on
  * @property {string} key
  * @property {string} text
  * @property {boolean} whole  nothing more comes
@@ -98,15 +98,18 @@ export function entriesOf({ messages, calls, open }, notes, leaveOf) {
 /** Whether it tells how a run ended; nothing is left of that when the run's messages are gone. */
 const isEnd = (/** @type {string} */ key) => key.startsWith("end ");
 
+/** @type {(kind: string) => kind is TextEntry["kind"]} */
+const isText = (kind) => ["user", "assistant", "reasoning", "speaker"].includes(kind);
+
 /**
  * @param {Message} message
  * @param {readonly string[]} open
  * @returns {TextEntry[]}
  */
-function said({ id, role, content }, open) {
-  const text = textOf(content);
-  if (!text || (role !== "user" && role !== "assistant" && role !== "reasoning")) return [];
-  return [{ kind: role, key: id, text, whole: !open.includes(id) }];
+function said({ id, role, content, activityType }, open) {
+  const kind = role === "activity" && activityType === "speaker" ? activityType : role;
+  const text = textOf(kind === "speaker" ? content?.name : content);
+  return text && isText(kind) ? [{ kind, key: id, text, whole: !open.includes(id) }] : [];
 }
 
 /**

@@ -21,6 +21,7 @@ import { showColumns } from "./columns.js";
 import { makeControls } from "./controls.js";
 import { makeCorner } from "./corner.js";
 import { byId, write } from "./dom.js";
+import { makeGoal } from "./goal.js";
 import { makeQuestions } from "./questions.js";
 import { makeTheme } from "./theme.js";
 import { registerTools } from "./tools.js";
@@ -38,7 +39,8 @@ const board = makeBoard([
 ]);
 const columns = showColumns(board, announce);
 
-registerTools(bridge, { board, columns, theme, booking: makeBooking(), corner: makeCorner() });
+const [booking, corner, goal] = [makeBooking(), makeCorner(), makeGoal()];
+registerTools(bridge, { board, columns, theme, booking, corner, goal });
 
 const chat = makeChat(makeQuestions(bridge, announce), announce);
 const controls = makeControls(bridge, { board, theme, chat, announce });
@@ -53,7 +55,9 @@ const WORDS = {
   closed: "closed",
 };
 
-bridge.subscribe((view) => {
+bridge.subscribe(({ messages, ...rest }) => {
+  // What was asked for and is not there yet is shown by saying.js: it can be taken back.
+  const view = { ...rest, messages: messages.filter(({ pending }) => !pending) };
   const { status, lastRun } = view;
   document.body.dataset.status = status;
   document.body.dataset.lastRun = lastRun?.result?.reason ?? lastRun?.error?.code ?? "";

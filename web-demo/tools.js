@@ -7,6 +7,7 @@
  *     readOnly     changes nothing: may overlap other calls
  *     idempotent   twice is as good as once: may be tried again when the page was reloaded meanwhile
  *     approval     "always": carried out only when the visitor allowed it
+ *     agent        offered to that agent alone
  */
 
 import { COLUMNS, TITLE_CHARS } from "./board.js";
@@ -16,6 +17,7 @@ import { COLUMNS, TITLE_CHARS } from "./board.js";
 /** @import { Board } from "./board.js" */
 /** @import { BookingForm } from "./booking.js" */
 /** @import { Corner } from "./corner.js" */
+/** @import { Goal } from "./goal.js" */
 /** @import { ThemeSwitch } from "./theme.js" */
 
 /**
@@ -25,6 +27,7 @@ import { COLUMNS, TITLE_CHARS } from "./board.js";
  * @property {ThemeSwitch} theme
  * @property {BookingForm} booking
  * @property {Corner} corner
+ * @property {Goal} goal
  */
 
 const TITLE = { type: "string", minLength: 1, maxLength: TITLE_CHARS, description: "the card's title" };
@@ -87,6 +90,13 @@ const TOOLS = {
     parameters: object({}),
     readOnly: true,
   },
+  set_goal: {
+    title: "Set the goal",
+    description: "Say above the board what its cards lead to",
+    parameters: object({ goal: { type: "string", minLength: 1, maxLength: TITLE_CHARS } }, ["goal"]),
+    idempotent: true,
+    agent: "planner",
+  },
   clear_board: {
     title: "Clear the board",
     description: "Remove every card from the board",
@@ -114,7 +124,7 @@ export const titleOf = (/** @type {string} */ name) =>
  * @param {Bridge} bridge
  * @param {Parts} parts
  */
-export function registerTools(bridge, { board, columns, theme, booking, corner }) {
+export function registerTools(bridge, { board, columns, theme, booking, corner, goal }) {
   /** @type {Record<string, (args: any, call: CallInfo) => unknown>} */
   const handlers = {
     add_card({ title, column = "To do" }) {
@@ -138,11 +148,16 @@ export function registerTools(bridge, { board, columns, theme, booking, corner }
     read_page: () => ({
       title: document.title,
       theme: theme.current,
+      goal: goal.current,
       board: board.overview,
       form: booking.read(),
       unclaimed: corner.newest,
     }),
-    clear_board: () => board.clear(),
+    set_goal: (wish) => goal.set(wish.goal),
+    clear_board() {
+      goal.set("");
+      return board.clear();
+    },
     slow_task: ({ seconds = 6 }, { signal, progress }) => workSlowly(seconds, signal, progress),
     "*": ({ toolName, args }) => corner.show(toolName, args),
   };

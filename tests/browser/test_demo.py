@@ -1,4 +1,4 @@
-"""The demo as a visitor has it: its page, and the agent that needs no key."""
+"""The demo as a visitor has it: its page, and the agents that need no key."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,13 +7,14 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.visit import FIRST_CARDS, Visit, demo
 
-from handspan.agents.keyword import KeywordAgent
+from handspan.demo import demo_bridge
 
 pytestmark = pytest.mark.browser
 
 SUGGESTED = (
     "make it dark",
     "add milk to todo and move it to done",
+    "plan a party",
     "run the slow task",
     "clear the board",
     "call make_coffee with cups 2",
@@ -22,7 +23,7 @@ SUGGESTED = (
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
-    with demo(browser, KeywordAgent()) as here:
+    with demo(browser, demo_bridge()) as here:
         yield here.visit
 
 
@@ -35,8 +36,7 @@ def here(visit: Callable[..., Visit]) -> Visit:
 def test_the_first_look_is_a_board_with_cards_and_a_quiet_conversation(here: Visit) -> None:
     here.see_board(FIRST_CARDS)
     assert here.log.text_content() == ""
-    suggestions = here.page.get_by_role("group", name="Suggestions").get_by_role("button")
-    assert suggestions.all_text_contents() == list(SUGGESTED)
+    assert here.suggestions.all_text_contents() == list(SUGGESTED)
     here.see_last_run("")
     expect(here.button("Stop")).to_be_disabled()
 
@@ -126,15 +126,6 @@ def test_p10_the_board_is_cleared_only_when_the_visitor_allows_it(here: Visit) -
     here.await_end()
     here.see_board({"To do": [], "Doing": [], "Done": []})
     expect(here.column("Done")).to_contain_text("Nothing yet")
-
-
-def test_a_suggestion_is_said_with_one_press_and_they_make_room(here: Visit) -> None:
-    here.button("make it dark").click()
-    here.await_end()
-    here.see_theme("dark")
-    expect(here.page.get_by_role("group", name="Suggestions").get_by_role("button")).to_have_count(
-        0
-    )
 
 
 def test_p8_two_visitors_have_two_conversations_and_two_boards(visit: Callable[..., Visit]) -> None:

@@ -1,22 +1,18 @@
 """The demo for everybody: by keyboard, on a phone, enlarged, read aloud, and under axe-core."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.browser.axe import faults, load_axe
 from tests.browser.visit import FIRST_CARDS, Demo, Visit, demo
-from tests.conftest import skip_or_fail
 
 from handspan.testing import Pause, ScriptedAgent, call
 
 pytestmark = pytest.mark.browser
-
-AXE = Path(__file__).parents[1] / "client" / "node_modules" / "axe-core" / "axe.min.js"
 
 DESKTOP = {"viewport": {"width": 1280, "height": 800}}
 PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
@@ -58,22 +54,6 @@ def full_script() -> list[Any]:
         [call("clear_board")],
         ["Done."],
     ]
-
-
-def faults(page: Page) -> list[str]:
-    """What axe-core finds, a line a rule, with the elements; however small."""
-    told = page.evaluate("async () => (await axe.run()).violations")
-    return [
-        f"{it['impact']}: {it['id']}: {json.dumps([node['target'] for node in it['nodes']])}"
-        for it in told
-    ]
-
-
-def load_axe(page: Page) -> None:
-    """Past the page's Content-Security-Policy, which lets in no script but its own."""
-    if not AXE.exists():
-        skip_or_fail("node", "npm package not installed: axe-core")
-    page.evaluate(f"() => {{ {AXE.read_text(encoding='utf-8')} }}")
 
 
 @pytest.mark.node
@@ -167,8 +147,8 @@ def test_the_tab_key_walks_the_page_in_the_order_in_which_it_is_read(serve: Stan
         'Remove "Paint the fence"',
         *('Move "Sharpen pencils" to Doing', 'Remove "Sharpen pencils"'),
         "Conversation",
-        *("make it dark", "add milk to todo and move it to done", "run the slow task"),
-        *("clear the board", "call make_coffee with cups 2"),
+        *("make it dark", "add milk to todo and move it to done", "plan a party"),
+        *("run the slow task", "clear the board", "call make_coffee with cups 2"),
         *("Message", "Send", "Stop"),
         *("Make it dark", "Add a surprise card", "Slow task"),
         *("Highlight Done and say so", "List the cards and tell me"),

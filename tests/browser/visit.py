@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 from tests.browser.stage import Stage, free_port
 
 from handspan import Bridge, Policy
+from handspan.testing import ScriptedAgent
 
 WEB_DEMO = Path(__file__).parents[2] / "web-demo"
 
@@ -59,6 +60,12 @@ class Visit:
     def region(self, name: str) -> Locator:
         return self.page.get_by_role("region", name=name, exact=True)
 
+    @property
+    def suggestions(self) -> Locator:
+        """The buttons of what one might say next, in order."""
+        shown = self.page.get_by_role("list", name="Suggestions")
+        return shown.get_by_role("listitem").get_by_role("button")
+
     def call(self, title: str) -> Locator:
         """The row of the newest call of that title."""
         return self.log.locator(".call", has_text=title).last
@@ -95,10 +102,12 @@ class Visit:
 
 
 class Demo(Stage):
-    """The demo page, served with an agent."""
+    """The demo page, served with an agent, or by a bridge that has agents of its own."""
 
     def __init__(self, browser: Browser, agent: Any, policy: Policy | None = None) -> None:
-        super().__init__(browser, agent, policy, static=WEB_DEMO)
+        given = isinstance(agent, Bridge)
+        super().__init__(browser, ScriptedAgent([]) if given else agent, policy, static=WEB_DEMO)
+        self.bridge = agent if given else self.bridge
         self.visits: list[Visit] = []
 
     def visit(self, *, proxied: bool = False, **screen: Any) -> Visit:

@@ -106,9 +106,9 @@ def _for_a_board(calls: Sequence[Called], look: Look) -> Iterator[str]:
         return
     touched = _touched(calls, look)
     yield from errands[:1] if not touched else ()
-    yield from ("what is on the board?",) if "list_cards" in look.tools - names else ()
-    yield from _onward([title for title in look.titles if title not in touched], look)
+    yield from ("list the cards",) if "list_cards" in look.tools - names else ()
     yield from ("clear the board",) if "clear_board" in look.tools - names else ()
+    yield from _onward([title for title in look.titles if title not in touched], look)
     yield from errands[:1]
 
 
