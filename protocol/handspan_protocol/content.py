@@ -109,4 +109,5 @@ def error_text(code: str, message: str, **more: Json) -> str:
 
 def page_error_message(text: str) -> str:
     """A page's error message as the model sees it: bounded, never empty."""
-    return scrub(text)[:ERROR_MESSAGE_CHARS] if text.strip() else NO_MESSAGE
+    shown = scrub(text)[:ERROR_MESSAGE_CHARS]
+    return shown if shown.strip() else NO_MESSAGE

@@ -4,14 +4,17 @@ Owns what may enter a thread from outside: role user and nothing else, since wha
 data. *Source:* protocol.md 3 (`run.start`), behaviour.md 7.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 from ag_ui.core import ContentPart
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from .errors import CommandCode, PeerError
 
-_PARTS: TypeAdapter[list[ContentPart]] = TypeAdapter(list[ContentPart])
+_PARTS: TypeAdapter[list[ContentPart]] = TypeAdapter(
+    Annotated[list[ContentPart], Field(fail_fast=True)]
+)
+"""The first bad part is enough: a frame may hold a million of them (P12)."""
 
 
 def read_user_message(raw: Any) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def read_user_message(raw: Any) -> dict[str, Any]:
         raw = {"content": raw}
     if not isinstance(raw, dict):
         raise _bad("a message is text, parts, or an AG-UI user message", "/message")
-    if raw.get("role", "user") != "user":
+    if raw.get("role") not in (None, "user"):
         raise _bad("only messages of role user are taken", "/message/role")
     message: dict[str, Any] = {"role": "user", "content": _content(raw.get("content"))}
     for key in ("id", "name"):

@@ -2,10 +2,16 @@
 
 import asyncio
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ag_ui.core import TextMessageContentEvent, TextMessageEndEvent, TextMessageStartEvent
+from ag_ui.core import (
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    UserMessage,
+)
 from tests.acceptance.house import house
 
 from handspan import Bridge, Handoff, Policy, Principal, Run, ToolError, UsageError
@@ -517,3 +523,27 @@ async def test_a_draining_bridge_takes_no_new_runs_and_says_goodbye() -> None:
         assert (await page.expect(type="goaway"))["reconnectAfterMs"] >= 0
         assert await page.closed() == 1012
         await draining
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "hi", "metadata": {"n": float("nan")}},
+        {"content": "hi", "metadata": {"at": datetime(2026, 11, 30, tzinfo=UTC)}},
+        [{"type": "text", "text": "hi", "metadata": {"n": float("inf")}}],
+        UserMessage(id="u", content="hi", metadata={"n": float("inf")}),
+    ],
+)
+async def test_p4_a_message_that_json_cannot_hold_is_misuse(message: Any) -> None:
+    bridge = Bridge(agents={"default": ScriptedAgent(["Hello."])})
+    with pytest.raises(UsageError):
+        await bridge.run(message)
+    await bridge.close()
+
+
+async def test_p4_half_a_pair_in_a_message_is_mended() -> None:
+    agent = ScriptedAgent(["Hello."])
+    bridge = Bridge(agents={"default": agent})
+    await bridge.run("a\ud800b")
+    assert agent.seen[0].messages[0].content == "a\ufffdb"
+    await bridge.close()

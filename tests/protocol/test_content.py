@@ -126,7 +126,6 @@ def test_a_page_error_is_never_empty(text):
     assert page_error_message(text) == NO_MESSAGE
 
 
-@pytest.mark.xfail(strict=True, reason="a bug: what is left of it is not looked at once more")
 def test_a_page_error_that_begins_with_much_space_is_not_empty_when_it_is_cut():
     assert page_error_message(" " * ERROR_MESSAGE_CHARS + "no such row").strip()
 

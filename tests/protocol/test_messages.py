@@ -95,7 +95,6 @@ def test_a_part_is_written_as_json():
     assert parts_json(part) == IMAGE
 
 
-@pytest.mark.xfail(strict=True, reason="a bug: the list of parts is not read fail_fast")
 def test_p12_a_million_bad_parts_cost_what_one_costs():
     """Each is told, for the first to be taken: a `run.start` of 2 MiB takes seven seconds."""
     with pytest.raises(ValidationError) as caught:

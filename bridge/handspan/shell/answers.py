@@ -14,7 +14,7 @@ from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core.arguments import Problem
 from handspan.core.context import check_context
-from handspan_protocol.codec import encode
+from handspan_protocol.codec import encode, parse_json
 from handspan_protocol.content import copy_json, equal_json, page_error_message, scrub
 from handspan_protocol.errors import CallCode, PeerError, UsageError, outcome_of
 from handspan_protocol.frames import ContextItem
@@ -43,9 +43,11 @@ def user_message(given: Any) -> Mapping[str, Json] | None:
     if given is None:
         return None
     if isinstance(given, UserMessage) or hasattr(given, "model_dump"):
-        given = given.model_dump(mode="json", by_alias=True, exclude_none=True)
+        given = given.model_dump(by_alias=True, exclude_none=True)
     try:
-        return read_user_message(dict(given) if isinstance(given, Mapping) else given)
+        return read_user_message(
+            parse_json(encode(dict(given) if isinstance(given, Mapping) else given))
+        )
     except PeerError as problem:
         raise UsageError(f"message: {problem.message}") from None
 

@@ -253,7 +253,7 @@ class Run:
         self._say(i.EventSaid(self._run_id, self.depth, event))
 
     def abort(self) -> None:
-        """Abort the run with all its sub-runs, or, in a sub-run, that one; nothing of it goes on."""
+        """Abort the run with all its sub-runs, or, in a sub-run, that one."""
         self._say(i.AbortRequested(Asker(None, ""), self._run_id))
 
     # ---- inside ------------------------------------------------------------------------------
