@@ -70,7 +70,7 @@ export function makePartial() {
   let grown = false;
   /** What was given out last. @type {Json} */
   let shown;
-  /** How long the text was then; nothing: what comes next is shown in any case. */
+  /** How long the text was then; -Infinity: whatever is new is shown. */
   let shownAt = 0;
 
   const value = between((char) => {
