@@ -157,6 +157,7 @@ test("P9: a snapshot in between: before, during and after the run, nothing is do
     [[], { messages: [user("u-r1"), { id: "m1", role: "assistant", content: "a" }], lastRun: { runId: "r1" } }, ["u-r1", "m1"]],
     [[], { messages: [user("u-r1"), user("u9")], run: { ...run, runId: "theirs" }, lastRun: { runId: "r8" } }, ["u-r1", "u9"]],
     [[], { lastRun: { runId: "r1" } }, []],
+    [[], { messages: [user("u-r1"), { ...user("u-sub"), subagentRunId: "s1" }], run }, ["u-r1", "u-sub"]],
   ]) {
     const thread = new Thread();
     thread.ask("r1");

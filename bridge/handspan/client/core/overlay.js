@@ -100,7 +100,7 @@ export function overlay(runs) {
      */
     see(state, { type, toolCallId, delta }) {
       if (type === "RUN_STARTED" || type === "MESSAGES_SNAPSHOT") begin(state);
-      if (type === "TOOL_CALL_ARGS") followed.get(toolCallId)?.partial.feed(delta);
+      if (delta) followed.get(toolCallId)?.partial.feed(delta); // only TOOL_CALL_ARGS has both
     },
 
     /**
@@ -110,7 +110,7 @@ export function overlay(runs) {
     over(state) {
       if (runId !== state.run?.runId) {
         begin(state); // was missed: what follows the user's message is the answer
-        if (state.messages.at(-1)?.role !== "user") last = "";
+        last = state.messages.findLast((it) => it.role === "user" && !it.subagentRunId)?.id;
       }
       const begun = runs.get(runId ?? ""); // goes first, though another may have been asked before
       const asked = begun ? [begun, ...runs.values()] : [...runs.values()];
