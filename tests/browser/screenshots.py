@@ -8,10 +8,10 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 from tests.browser.conftest import FLAGS
-from tests.browser.stage import Stage
+from tests.browser.visit import demo
 from tests.conftest import find_chromium
 
-from handspan.agents.keyword import KeywordAgent
+from handspan.demo import demo_bridge
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -26,7 +26,7 @@ SCREENS: dict[str, dict[str, Any]] = {
     },
 }
 
-SAID = ("add milk to todo and move it to done", "call make_coffee with cups 2")
+SAID = ("call make_coffee with cups 2", "plan a party")
 
 
 def take(browser: Any, address: str, screen: str, theme: str) -> None:
@@ -42,6 +42,7 @@ def take(browser: Any, address: str, screen: str, theme: str) -> None:
         page.get_by_role("textbox", name="Message").fill(text)
         page.get_by_role("button", name="Send").click()
         log.get_by_text("completed").nth(count - 1).wait_for()
+    page.get_by_role("list", name="Suggestions").get_by_role("button").first.wait_for()
     page.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")
     page.screenshot(path=IMAGES / f"demo-{screen}-{theme}.png")
     context.close()
@@ -51,7 +52,7 @@ def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
-        with Stage(browser, KeywordAgent(), static=ROOT / "web-demo").up() as here:
+        with demo(browser, demo_bridge(pause_s=0)) as here:
             for screen in SCREENS:
                 for theme in ("light", "dark"):
                     take(browser, str(here.address), screen, theme)

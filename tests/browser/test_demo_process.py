@@ -61,6 +61,15 @@ def test_the_first_sentence_of_a_visitor_works(here: Visit) -> None:
     expect(here.log.locator(".call .state")).to_have_text(["done", "done", "done"])
 
 
+def test_a_plan_is_handed_over_and_what_to_say_next_is_suggested(here: Visit) -> None:
+    here.ask("plan a party")
+    expect(here.log.locator(".speaker")).to_have_text("Planner")
+    expect(here.column("To do").get_by_role("listitem")).to_have_count(5)
+    here.button('move "Invite the guests" to doing').click()
+    here.await_end()
+    expect(here.column("Doing").get_by_role("listitem").last).to_have_text("Invite the guests")
+
+
 def test_p5_stop_ends_the_slow_task_within_a_second(here: Visit) -> None:
     here.say("run the slow task")
     expect(here.call("Slow task")).to_contain_text("of 6 seconds")
