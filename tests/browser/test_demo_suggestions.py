@@ -34,12 +34,14 @@ def serve(browser: Any) -> Iterator[Stand]:
         yield lambda agent: stack.enter_context(demo(browser, agent))
 
 
-def suggesting(agent: Any, *texts: str) -> Bridge:
-    """A bridge that always suggests the same."""
+def suggesting(agent: Any, *texts: str, when: asyncio.Event | None = None) -> Bridge:
+    """A bridge that always suggests the same; not before that is set."""
     bridge = Bridge(agents={"default": agent})
 
     @bridge.suggest
     async def suggest(_: Any) -> list[str]:
+        if when is not None:
+            await when.wait()
         return list(texts)
 
     return bridge
@@ -98,10 +100,18 @@ def test_suggestions_are_gone_as_soon_as_a_run_is_asked_for(serve: Stand) -> Non
 
 
 def test_a_button_that_calls_a_tool_takes_the_suggestions_away_too(serve: Stand) -> None:
-    here = serve(suggesting(ScriptedAgent(["Here I am."]), "again")).visit()
+    """At once, too: the call waits for the connection."""
+    stand = serve(suggesting(ScriptedAgent(["Here I am."]), "again"))
+    here = stand.visit(proxied=True)
+    here.tolerated = ("WebSocket connection",)
     here.ask("go")
     expect(here.suggestions).to_have_text(["again"])
+    stand.call(stand.proxy.refuse)
+    stand.call(stand.proxy.cut)
+    expect(here.status).to_have_text("reconnecting…")
     here.button("Slow task").click()
+    expect(here.suggestions).to_have_count(0)
+    stand.call(stand.proxy.refuse, False)
     here.log.get_by_role("progressbar").wait_for()
     expect(here.suggestions).to_have_count(0)
     here.button("Stop").click()
@@ -148,8 +158,12 @@ def test_the_end_of_the_conversation_stays_in_sight_when_suggestions_come(
     serve: Stand, screen: str
 ) -> None:
     texts = ("a suggestion that is rather long", "another one that is rather long", "a third")
-    here = serve(suggesting(ScriptedAgent([LONG]), *texts)).visit(**SCREENS[screen])
+    when = asyncio.Event()
+    stand = serve(suggesting(ScriptedAgent([LONG]), *texts, when=when))
+    here = stand.visit(**SCREENS[screen])
     here.ask("go")
+    expect(here.log.get_by_text("completed")).to_be_in_viewport(ratio=0.9)
+    stand.call(when.set)
     expect(here.suggestions).to_have_count(3)
     expect(here.log.get_by_text("completed")).to_be_in_viewport(ratio=0.9)
     assert here.log.evaluate(AT_END)
