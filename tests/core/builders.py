@@ -9,6 +9,7 @@ import itertools
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.core.page_fold import PageFold
@@ -242,7 +243,7 @@ class World:
         else:
             return
         effects = machine.handle(message, self.now)
-        self.histories.setdefault(target, []).append((message, self.now, list(effects)))
+        self.histories.setdefault(target, []).append((message, self.now, plain(effects)))
         if isinstance(target, ThreadKey):
             from_ring = machine.read(head, 1 << 62)
             assert from_ring is not None, "one input made more events than the ring holds"
@@ -761,13 +762,19 @@ class Tab:
 
 
 def plain(effects: Iterable[Any]) -> list[Any]:
-    """Effects in a form that can be compared: an error is its code, message and path."""
-    return [
-        (x.asker, x.error.code, x.error.message, x.error.path)
-        if isinstance(x, e.Reply) and x.error is not None
-        else x
-        for x in effects
-    ]
+    """Effects in a form that can be compared later: an error by what it says, messages as text."""
+    return [_plain(effect) for effect in effects]
+
+
+def _plain(effect: Any) -> Any:
+    match effect:
+        case e.Reply(asker, _, PeerError() as error):
+            return asker, error.code, error.message, error.path
+        case e.Broke(error):
+            return type(error), str(error)
+        case e.StartStep() | e.Suggest() | e.GiveResult():
+            return replace(effect, messages=encode(list(effect.messages)))
+    return effect
 
 
 def picture(thread: Thread, session: str = "nobody") -> dict[str, Json]:

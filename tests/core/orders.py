@@ -28,6 +28,10 @@ class Orders:
         self.world = world
         self.questions = Questions(self)
         self.promises = Promises()
+        self.begun: list[tuple[ThreadKey, e.StartStep]] = []
+        """Every step that was ordered."""
+        self.begun_tools: list[tuple[ThreadKey, str]] = []
+        """The call of every server tool that was."""
         self.steps: set[tuple[Name, int]] = set()
         self.over: set[Name] = set()
         self.runs_over: Counter[Name] = Counter()
@@ -91,6 +95,7 @@ class Orders:
             case e.StartStep():
                 self._step(target, effect)
             case e.StartTool():
+                self.begun_tools.append((target, effect.call_id))
                 self.tools[target, effect.call_id] += 1
                 assert self.tools[target, effect.call_id] == 1, f"P2: {effect.call_id} runs twice"
                 assert (target, effect.call_id) not in self.settled, "P5: a settled call starts"
@@ -133,6 +138,7 @@ class Orders:
         key = ((target, effect.run_id), effect.depth)
         assert key not in self.steps, f"P2: step {key} starts twice"
         self.steps.add(key)
+        self.begun.append((target, effect))
         owner = None if effect.parent is None else effect.run_id
         if effect.parent is not None:
             self.may_go_on(target, effect.parent)

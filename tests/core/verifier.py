@@ -146,6 +146,7 @@ class Lane:
     def over(self) -> None:
         assert self.step is None, "P6: a run ends inside a step"
         assert not self.open, f"P6: a run ends with {self.open} open"
+        self.used -= self.empty
 
     def _step_started(self, event: dict[str, Json]) -> None:
         assert self.step is None, "P6: a step inside a step"
