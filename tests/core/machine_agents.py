@@ -9,7 +9,6 @@ from tests.core.machine_parts import (
     ARGS,
     ENDS,
     NAMES,
-    THREADS,
     at,
     busy,
     does,
@@ -159,12 +158,14 @@ class Agents:
         thread=threads,
         which=at,
         picks=st.lists(at, min_size=1, max_size=4),
-        ends=st.booleans(),
+        ends=st.sampled_from(("not", "open", "answered", "answered")),
     )
     def a_whole_turn(self, tab, thread, which, picks, ends):
-        """What mostly happens: somebody asks, the model calls tools, its turn ends."""
+        """What mostly happens: somebody asks, the model calls tools, its turn ends, all answer."""
         if not self.live(thread):
             self.tabs[tab].run("hi", thread)
+            if which % 4:
+                self.let_go_on(self.world.key(thread))
         speakers = self.speaking(thread)
         there = {name for page in self.tabs for name in page.tool_names}
         names = [*sorted(there - {"*"}), "srv", "nobody_has_it"]
@@ -172,10 +173,12 @@ class Agents:
             for pick in picks:
                 if self.speaks(run):
                     self.world.call(run, names[pick % len(names)], '{"x":1}')
-            if self.speaks(run) and ends:
+            if self.speaks(run) and ends != "not":
                 self.world.end(run)
+        if ends == "answered":
+            self.everything_is_answered(thread)
 
-    @does(4, "speaking", run=runs, said=st.lists(events, min_size=1, max_size=4))
+    @does(5, "speaking", run=runs, said=st.lists(events, min_size=1, max_size=4))
     def say_events(self, run, said):
         for event in said:
             if self.speaks(run):
@@ -212,7 +215,7 @@ class Agents:
         run=runs,
         agent=st.sampled_from((*AGENTS, *AGENTS, "nobody")),
         text=st.sampled_from(("do it", "")),
-        calls=st.sampled_from((None, "srv", "plain", "look")),
+        calls=st.sampled_from((None, None, "srv", "plain", "look")),
     )
     def delegate(self, run, agent, text, calls):
         """Any step that is under way may, be it of a sub-run; what is begun often calls at once."""
@@ -273,6 +276,3 @@ class Agents:
 
 class Nonsense:
     """An input that no thread knows."""
-
-
-assert THREADS  # drawn by `threads`

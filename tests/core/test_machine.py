@@ -14,7 +14,7 @@ from tests.core.builders import DrawnIds, World, picture, plain, spec
 from tests.core.machine_agents import Agents
 from tests.core.machine_hooks import Application
 from tests.core.machine_pages import Pages
-from tests.core.machine_parts import ACTIONS, AGENTS, THREADS, hooks, made, toolsets
+from tests.core.machine_parts import ACTIONS, AGENTS, hooks, made, toolsets
 from tests.core.page_fold import comparable
 from tests.core.verifier import Orders, Stream, look
 
@@ -46,7 +46,7 @@ class Machines(Agents, Application, Pages, RuleBasedStateMachine):
             stop_when=[lambda steps: False] if stops else [],
             max_depth=3,
             calls_per_step=5,
-            open_calls_per_run=4,
+            open_calls_per_run=6,
             open_calls_per_session=2,
             subruns_per_run=4,
             server_tools_at_once=1,
