@@ -48,12 +48,8 @@ def _look_at_run(thread: Any, run: Any) -> None:
     settled = step.ended and not step.open_calls and not run.subs
     assert not settled or run.asking, "a step has settled and nobody asks how to go on"
     if run.asking == "before_run":
-<<<<<<< HEAD
         assert not run.announced
         assert not step.opened
-=======
-        assert (run.announced, step.opened) == (False, False)
->>>>>>> 6e5837e (tests: the machine's runs come deeper)
     else:
         assert step.opened
         assert run.asking is None or settled, "a question comes before its step has settled"
