@@ -194,7 +194,8 @@ def test_p1_results_stand_before_the_end_of_the_step_and_what_was_there_is_kept(
     assert [kind for kind, _ in house.kinds][-2:] == ["STEP_FINISHED", "RUN_FINISHED"]
 
 
-def test_a_result_that_waits_for_its_hook_is_shown_as_it_came():
+def test_a_result_that_waits_for_its_hook_is_withheld():
+    """P5: the hook may be one that redacts."""
     house = House(hooks=["after_call"])
     run = house.run()
     call = house.call(run, "c1", READY, TURN, LEAVE)
@@ -202,7 +203,10 @@ def test_a_result_that_waits_for_its_hook_is_shown_as_it_came():
     assert not call.over
     house.endings.abort(run)
     assert e.StopHook("c1") in house.space.effects
-    assert (call.over, call.result_shown, call.final.answer.value) == (True, True, "kept")
+    assert (call.over, call.result_shown, call.final.code) == (True, True, "aborted")
+    (shown,) = [x["content"] for x in logged(house.space) if x["type"] == "TOOL_CALL_RESULT"]
+    assert "it was carried out" in shown
+    assert "kept" not in shown
 
 
 def test_a_call_that_is_over_is_left_alone():

@@ -5,6 +5,8 @@ from tests.core.builders import spec, takes, tool
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
+from handspan.core.parties import Asker
+from handspan_protocol import frames as f
 from handspan_protocol.ids import CallId
 
 BEFORE, REPAIR, AFTER = ("before_call",), ("repair_arguments",), ("after_call",)
@@ -287,3 +289,146 @@ def test_a_tool_that_was_withheld_from_the_step_is_not_carried_out(make):
     world.call(run, "t")
     world.end(run)
     assert tab.names == ["scoped", "t"]
+
+
+# ---- proposing ----------------------------------------------------------------------------------
+
+
+def test_a_call_over_a_limit_is_refused_whatever_its_name(make):
+    world = make(calls_per_step=1)
+    tab = world.tab("a", tools=[tool("t")])
+    run = tab.run("please")
+    for name in ("t", "nobody"):
+        world.call(run, name)
+    world.end(run)
+    tab.result(tab.call("t"))
+    assert world.outcomes() == ["ok", "limit"]
+    assert "this call is over 1 calls in one step" in world.results()[1]
+
+
+NAMES = [
+    ("nobody has it", "nope", "unknown_tool", "the tools are: t"),
+    ("it is not available", "off", "unavailable", "not available now"),
+    ("it is of another agent", "scoped", "unknown_tool", "the tools are: t"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"), [c[1:] for c in NAMES], ids=[c[0] for c in NAMES]
+)
+def test_p13_a_name_that_nobody_answers_to_is_told_to_the_model(make, name, code, words):
+    world = make(agents=("default", "other"))
+    tools = [tool("t"), tool("off", available=False), tool("scoped", agent="other")]
+    run = world.tab("a", tools=tools).run("please")
+    world.call(run, name)
+    world.end(run)
+    assert world.outcomes() == [code]
+    assert words in world.results()[0]
+
+
+@pytest.mark.parametrize("raw", ["{", "[1]", '{"x":"1"}', "{}"])
+def test_p3_bad_arguments_are_refused_where_nobody_repairs_them(make, raw):
+    world = make()
+    tab = world.tab("a", tools=[tool("t", **NEEDS_X)])
+    run = tab.run("please")
+    world.call(run, "t", raw)
+    world.end(run)
+    assert (world.outcomes(), tab.calls) == (["invalid_arguments"], [])
+
+
+# ---- what humans say ----------------------------------------------------------------------------
+
+ASKING = {"approval": "always", **NEEDS_X}
+
+
+def asked(make, *, hooks=(), **fields):
+    world, tab, _ = ready(make, hooks, tool("t", **(fields or ASKING)))
+    (question,) = tab.questions
+    return world, tab, question
+
+
+ANSWERS = [
+    ("yes", True, {}, None, {"x": 1}),
+    ("yes, with other arguments", True, {"args": {"x": 2}}, None, {"x": 2}),
+    ("yes, with arguments that do not fit", True, {"args": {"x": "2"}}, "invalid_arguments", None),
+    ("no", False, {}, "denied", None),
+    ("no, and why", False, {"reason": "not today"}, "denied", None),
+    ("no, with arguments", False, {"args": {"x": 2}}, "denied", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("approved", "more", "code", "args"), [c[1:] for c in ANSWERS], ids=[c[0] for c in ANSWERS]
+)
+def test_p10_the_first_answer_decides(make, approved, more, code, args):
+    world, tab, question = asked(make)
+    assert tab.approve(question, approved, **more) == "applied"
+    assert world.outcomes() == ([code] if code else [])
+    assert [order.args for order in tab.calls] == ([args] if args else [])
+    if code == "denied":
+        assert more.get("reason", "the user said no") in world.results()[0]
+
+
+@pytest.mark.parametrize(
+    ("again", "status"),
+    [
+        ({}, "duplicate"),
+        ({"approved": False}, "late"),
+        ({"digest": "another"}, "late"),
+        ({"remember": True}, "late"),
+        ({"args": {"x": 1}}, "late"),
+        ({"reason": "because"}, "late"),
+    ],
+)
+def test_p10_an_answer_that_was_given_is_harmless_again_and_another_one_is_late(
+    make, again, status
+):
+    _, tab, question = asked(make)
+    assert tab.approve(question, True) == "applied"
+    assert tab.approve(question, **({"approved": True} | again)) == status
+    assert len(tab.calls) == 1
+
+
+def test_p10_a_digest_that_was_never_asked_about_decides_nothing(make):
+    _, tab, question = asked(make)
+    assert tab.approve(question, True, digest="another") == "late"
+    assert tab.calls == []
+    assert tab.approve(question, True) == "applied"
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_p10_remember_covers_the_definition_only_where_it_was_approved(make, approved):
+    world, tab, question = asked(make)
+    tab.approve(question, approved, remember=True)
+    if approved:
+        tab.result(tab.call("t"))
+    run = world.thread("t1").run.id
+    world.call(run, "t", {"x": 5})
+    world.end(run)
+    assert len(tab.questions) == (1 if approved else 2)
+
+
+def test_p7_nobody_decides_about_a_call_that_was_not_asked_about(make):
+    _, tab, _ = ready(make, ())
+    told = tab.ask(f.ApprovalAnswer, call_id=tab.call("t").call_id, digest="d", approved=True)
+    assert told == "unknown_call"
+
+
+def test_p10_a_question_without_a_tool_is_a_broken_invariant(make):
+    world, tab, question = asked(make)
+    call = world.thread("t1").desk.calls[question.call_id]
+    made, call.spec = call.spec, None
+    given = i.ApprovalGiven(
+        asker=Asker(None, "x"),
+        call_id=call.id,
+        digest=question.digest,
+        approved=True,
+        reason=None,
+        args=None,
+        remember=False,
+    )
+    before = call.approval
+    with pytest.raises(AssertionError):
+        world.thread("t1").runs.proposals.approve(call, given)
+    call.spec, call.approval, call.decision = made, before, None
+    assert tab.approve(question) == "applied"

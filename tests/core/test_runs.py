@@ -1,14 +1,17 @@
 """Runs: depths, order, results, stops, failures, who may start one (behaviour.md 2 and 3)."""
 
 import json
+from dataclasses import replace
 
 import pytest
-from tests.core.builders import spec, takes, tool
+from tests.core.builders import World, spec, takes, tool
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
+from handspan.core import session_inputs as s
 from handspan.core.parties import Asker
 from handspan_protocol import frames as f
+from handspan_protocol.ids import RunId
 
 # ---- the recursion ------------------------------------------------------------------------------
 
@@ -903,3 +906,292 @@ def test_a_step_that_waits_for_a_bad_call_is_told_at_once(make, raw, code):
     (given,) = world.of(e.GiveValue)
     assert given.value.code == code
     world.end(run)
+
+
+# ---- what hooks say of a run --------------------------------------------------------------------
+
+
+def judge_run(world, run, **judged):
+    return world.tell(world.key("t1"), i.RunJudged(run_id=RunId(run), **judged))
+
+
+VERDICTS = [
+    ("as it is", {}, ["RUN_STARTED", "STEP_STARTED"], None),
+    ("with another agent", {"agent": "other"}, ["RUN_STARTED", "STEP_STARTED"], None),
+    ("with an agent that is not there", {"agent": "nobody"}, ["RUN_STARTED", "RUN_ERROR"],
+     {"code": "agent_error", "message": "there is no agent 'nobody'"}),
+    ("denied", ("denied", "not today"), ["RUN_STARTED", "RUN_ERROR"],
+     {"code": "denied", "message": "not today"}),
+    ("a hook that broke", (None, None), ["RUN_STARTED", "RUN_ERROR"],
+     {"code": "agent_error", "message": "the agent failed"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kinds", "error"), [c[1:] for c in VERDICTS], ids=[c[0] for c in VERDICTS]
+)
+def test_before_run_lets_a_run_begin_or_ends_it(make, verdict, kinds, error):
+    world = make(agents=("default", "other"), hooks=["before_run"])
+    run = world.start()
+    (asked,) = world.of(e.JudgeRun)
+    assert (asked.run_id, world.events(), world.steps()) == (run, [], [])
+    if isinstance(verdict, dict):
+        judge_run(world, run, request=replace(asked.request, **verdict))
+    else:
+        judge_run(world, run, code=verdict[0], message=verdict[1])
+    assert world.kinds() == kinds
+    if error is None:
+        assert world.steps()[0].agent == verdict.get("agent", "default")
+        assert judge_run(world, run, code="denied") == []
+        world.end(run)
+    assert (world.last_run().get("error")) == error
+
+
+@pytest.mark.parametrize(
+    ("judged", "reply"),
+    [
+        ({"code": "denied"}, "denied"),
+        ({"code": "agent_error"}, "internal"),
+        (None, "denied"),
+    ],
+    ids=["denied", "broken", "aborted"],
+)
+def test_a_button_whose_call_was_never_made_is_answered_all_the_same(make, judged, reply):
+    world = make(hooks=["before_run"])
+    tab = world.tab("a", tools=[tool("t")])
+    command = tab.invoke("t", run_id="button")
+    if judged is None:
+        tab.abort("button")
+    else:
+        judge_run(world, "button", **judged)
+    assert (tab.answer(command), tab.calls) == (reply, [])
+
+
+def test_a_button_that_may_run_makes_its_call(make):
+    world = make(hooks=["before_run"])
+    tab = world.tab("a", tools=[tool("t")])
+    command = tab.invoke("t", {"n": 1})
+    (asked,) = world.of(e.JudgeRun)
+    judge_run(world, asked.run_id, request=asked.request)
+    assert tab.call("t").args == {"n": 1}
+    tab.result(tab.call("t"), 5)
+    assert tab.answer(command)["result"] == 5
+
+
+def test_after_step_is_waited_for_before_anything_is_decided(make):
+    world = make(hooks=["after_step"])
+    tab = world.tab("a", tools=[tool("t")])
+    run = tab.run()
+    world.call(run, "t")
+    world.end(run, "tool_calls")
+    assert world.of(e.ReviewStep) == []
+    tab.result(tab.call("t"), 1)
+    (asked,) = world.of(e.ReviewStep)
+    assert (asked.run_id, asked.depth, asked.finish_reason) == (run, 0, "tool_calls")
+    assert [value.value for value in asked.calls] == [1]
+    for late in (i.StepReviewed(RunId("nobody"), 0), i.StepReviewed(RunId(run), 1)):
+        assert world.tell(world.key("t1"), late) == []
+    assert world.depth(run) == 0
+    world.tell(world.key("t1"), i.StepReviewed(RunId(run), 0))
+    assert world.depth(run) == 1
+    world.end(run)
+    world.tell(world.key("t1"), i.StepReviewed(RunId(run), 1))
+    assert world.reason() == "completed"
+
+
+def test_a_step_is_counted_once_however_often_it_is_looked_at(make):
+    world = make(hooks=["after_step"], stop_when=[lambda steps: False])
+    tab = world.tab("a", tools=[tool("t")])
+    run = tab.run()
+    world.call(run, "t")
+    world.end(run)
+    tab.result(tab.call("t"))
+    world.tell(world.key("t1"), i.StepReviewed(RunId(run), 0))
+    assert [len(x.steps) for x in world.of(e.JudgeStops)] == [1]
+    world.judge(run, False)
+    assert (world.depth(run), len(world.running(run).rounds)) == (1, 1)
+    world.abort()
+
+
+@pytest.mark.parametrize("when", ["between", "before it is announced", "while it runs"])
+def test_a_state_that_no_run_has_said_is_said_with_the_next_one(make, when):
+    world = make(hooks=["before_run"])
+    tab = world.tab("a")
+    if when == "while it runs":
+        run = tab.run()
+        judge_run(world, run, request=world.of(e.JudgeRun)[0].request)
+        tab.ask(f.StateUpdate, thread_id="t1", state={"n": 1})
+        world.end(run)
+    elif when == "between":
+        tab.ask(f.StateUpdate, thread_id="t1", state={"n": 1})
+    run = tab.run()
+    if when == "before it is announced":
+        tab.ask(f.StateUpdate, thread_id="t1", state={"n": 1})
+    judge_run(world, run, request=world.of(e.JudgeRun)[-1].request)
+    said = world.kinds()[-3:]
+    again = ["RUN_STARTED", "STATE_SNAPSHOT", "STEP_STARTED"]
+    assert (said == again) is (when != "while it runs")
+    world.abort()
+
+
+# ---- what is suggested --------------------------------------------------------------------------
+
+
+def suggested(world, run, *items):
+    return world.tell(world.key("t1"), i.SuggestionsMade(RunId(run), items))
+
+
+def test_suggestions_are_asked_for_after_a_run_that_completed(make):
+    world = make(hooks=["suggest"])
+    run = world.start()
+    world.text(run, "Hello.")
+    world.end(run)
+    (asked,) = world.of(e.Suggest)
+    assert (asked.value.run_id, asked.value.text) == (run, "Hello.")
+    assert [m["role"] for m in asked.messages] == ["user", "assistant"]
+    assert suggested(world, "another", "x") == []
+    suggested(world, run, "more", "less")
+    said = world.events("t1", "CUSTOM")[-1]
+    assert said["value"] == {"runId": run, "items": ["more", "less"]}
+    assert world.thread("t1").space.suggestions == ("more", "less")
+    assert suggested(world, run, "again") == []
+
+
+@pytest.mark.parametrize("how", ["the next run", "deletion"])
+def test_nobody_thinks_on_when_nobody_wants_to_know(make, how):
+    world = make(hooks=["suggest"])
+    run = world.start()
+    world.end(run)
+    if how == "deletion":
+        world.tell(world.key("t1"), i.Deleted())
+    else:
+        world.start()
+        assert suggested(world, run, "late") == []
+    assert world.of(e.StopSuggesting) == [e.StopSuggesting(run)]
+
+
+@pytest.mark.parametrize("how", ["nobody registered", "failed", "another waits"])
+def test_nothing_is_suggested_after(make, how):
+    world = make(hooks=[] if how == "nobody registered" else ["suggest"])
+    run = world.start()
+    if how == "failed":
+        world.fail(run)
+    elif how == "another waits":
+        world.start(if_busy="queue")
+        world.end(run)
+    else:
+        world.end(run)
+    assert world.of(e.Suggest) == []
+
+
+# ---- ends ---------------------------------------------------------------------------------------
+
+
+def test_what_can_no_longer_start_is_answered_and_skipped(make):
+    world = make()
+    tab, other = world.tab("a", tools=[tool("t")]), world.tab("b")
+    run = tab.run()
+    skipped = other.invoke("t", if_busy="queue", run_id="skipped")
+    last = other.run("last", if_busy="queue")
+    tab.tools()
+    world.end(run)
+    assert other.answer(skipped) == "denied"
+    assert world.thread("t1").run.id == last
+    over = [(x.value.run_id, x.value.reason, x.value.depth) for x in world.of(e.RunOver)]
+    assert over == [(run, "completed", 0), ("skipped", "aborted", 0)]
+    world.end(last)
+
+
+def test_a_thread_that_goes_ends_what_runs_and_what_waits(make):
+    world = make()
+    run = world.start()
+    world.start(if_busy="queue", run_id=RunId("waits"))
+    world.tell(world.key("t1"), i.Deleted())
+    over = [(x.value.run_id, x.value.reason) for x in world.of(e.RunOver)]
+    assert over == [("waits", "aborted"), (run, "aborted")]
+
+
+def test_runs_are_found_while_they_are_under_way_or_wait(make):
+    world = make(agents=("default", "helper"))
+    run = world.start()
+    waits = world.start(if_busy="queue")
+    sub = world.delegate(run, "helper")
+    runs = world.thread("t1").runs
+    assert [runs.has(RunId(name)) for name in (run, waits, sub, "nobody")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    world.abort()
+    assert runs.has(RunId(run)) is runs.has(RunId(sub)) is False
+    world.abort()
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_an_abort_says_whether_there_was_anything_to_stop(make, found):
+    world = make()
+    world.tab("a")
+    if found:
+        world.start()
+    assert world.abort() == {"aborted": found}
+    assert world.abort(run="nobody") == {"aborted": False}
+
+
+def test_p12_a_session_is_told_what_it_counts(make):
+    world = make()
+    tab = world.tab("a")
+    run = tab.run()
+    tab.run("waits", if_busy="queue")
+    world.end(run)
+    world.abort()
+    counted = [
+        (x.message.running, x.message.queued)
+        for x in world.of(e.TellSession)
+        if isinstance(x.message, s.RunCounted)
+    ]
+    assert counted == [(1, 0), (0, 1), (-1, 0), (1, -1), (-1, 0)]
+
+
+def breaks(*_, **__):
+    raise RuntimeError("an invariant")
+
+
+def test_p14_a_run_that_broke_fails_and_the_thread_is_free(monkeypatch):
+    world = World()  # what was broken by hand is not judged
+    run = world.start()
+    with monkeypatch.context() as patch:
+        patch.setattr("handspan.core.emission.Emission.reasoning", breaks)
+        world.think(run, "hm")
+    assert world.last_run()["error"] == {
+        "code": "internal",
+        "message": "something broke in the server",
+    }
+    runs = world.thread("t1").runs
+    assert runs.run is None
+    runs.give_up()
+    assert len(world.events("t1", "RUN_ERROR")) == 1
+
+
+def test_p14_a_run_that_cannot_even_fail_is_dropped(monkeypatch):
+    world = World(server=[spec("srv")])
+    run = world.start()
+    sub = world.delegate(run)
+    world.call(run, "srv", ticket="k")
+    with monkeypatch.context() as patch:
+        patch.setattr("handspan.core.space.Space.emit", breaks)
+        effects = world.think(run, "hm")
+    stopped = [x for x in effects if isinstance(x, e.StopStep)]
+    assert stopped[-2:] == [e.StopStep(run, 0), e.StopStep(sub, 1)]
+    (over,) = [x for x in effects if isinstance(x, e.RunOver)]
+    assert (over.value.reason, over.value.code) == ("failed", "internal")
+    thread = world.thread("t1")
+    assert (thread.run, len(thread.runs.live), thread.desk.open_calls) == (None, 0, {})
+    assert world.steps(world.start())
+
+
+@pytest.mark.parametrize("part", ["_begin", "_drop_queued"])
+def test_a_request_without_an_id_is_a_broken_invariant(make, part):
+    runs = make().thread("t1").runs
+    with pytest.raises(AssertionError):
+        getattr(runs, part)(i.RunRequested(asker=Asker(None, "x")))

@@ -420,3 +420,25 @@ def test_p1_an_agent_sees_the_messages_of_its_own_run_or_sub_run_alone():
         "sub": ["m2"],
         "another": [],
     }
+
+
+PARTS = [
+    ("no object", ["text"], 0),
+    ("a text", [{"type": "text", "text": "abc"}], 3),
+    ("data inside", [{"type": "image", "source": {"type": "data", "value": "abcd"}}], 4),
+    ("numbers", [{"type": "text", "n": 1}], 0),
+    ("kinds only", [{"type": "text", "mimeType": "image/png"}], 0),
+]
+
+
+@pytest.mark.parametrize(("content", "size"), [c[1:] for c in PARTS], ids=[c[0] for c in PARTS])
+def test_p12_parts_count_by_their_texts_and_data(content, size):
+    transcript = Transcript()
+    transcript.append({"id": "u1", "role": "user", "content": content})
+    assert transcript.size_bytes == size
+
+
+def test_what_a_message_holds_is_told_by_its_id():
+    transcript = Transcript()
+    transcript.append(user("u1"))
+    assert (transcript.content_of("u1"), transcript.content_of("u2")) == ("u1", None)
