@@ -12,7 +12,7 @@ decides, never time. *Source:* behaviour.md 2 and 4.
 
 from collections import deque
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from handspan_protocol.errors import CommandCode, PeerError, RunCode, StopReason
 from handspan_protocol.ids import RunId
@@ -252,6 +252,8 @@ class Runs:
                 self._next_step(run)
             case Stop(reason):
                 self._stop(run, StopReason.MAX_DEPTH if run.reflecting else reason)
+            case never:
+                assert_never(never)
 
     def _stop(self, run: Run, reason: StopReason) -> None:
         reflects = self.space.policy.reflect == "at_limit" and not run.reflecting
