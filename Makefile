@@ -16,7 +16,7 @@ FIND_PYTHON = for test in 'import ensurepip, venv' ''; do \
 		then command -v $$name; exit; fi; \
 	done; done
 
-.PHONY: demo test long lint clean runtime dev
+.PHONY: demo test long lint mirrors mutants clean runtime dev
 
 demo: runtime
 	@$(BIN)/handspan demo --port $(PORT)
@@ -31,6 +31,13 @@ long: dev $(NODE_MODULES)/.made
 
 lint: dev $(NODE_MODULES)/.made
 	@VENV=$(VENV) sh .ci/lint
+
+mirrors: dev
+	@$(BIN)/python -m tests.mirrors
+
+mutants: dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check cosmic-ray
+	@$(BIN)/python -m tests.mutation
 
 clean:
 	rm -rf $(VENV) $(NODE_MODULES) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
