@@ -21,10 +21,11 @@ from handspan.ports import Agent, Authenticator, Authorizer, Clock, Store
 from handspan.schema import SchemaRoom
 from handspan.shell.answers import user_message
 from handspan.shell.clock import LoopClock
-from handspan.shell.driver import Driver, Observer
+from handspan.shell.driver import Driver
 from handspan.shell.greeter import Greeter
 from handspan.shell.hooks import Hooks
 from handspan.shell.ids import Ids, RandomIds
+from handspan.shell.observers import Observer
 from handspan.shell.origin import is_loopback
 from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, RunResult
@@ -35,6 +36,7 @@ from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.ids import RunId, ThreadId, is_id
 
 Json = Any
+_DRAINING = Failure(CommandCode.DRAINING.value, "the server is going down")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -319,9 +321,11 @@ class Bridge:
         """
         driver, _ = self._at_work()
         key = self._key(thread_id, principal)
-        if (agent or "default") not in self._agents:
+        if not isinstance(agent or "", str) or (agent or "default") not in self._agents:
             raise UsageError(f"there is no agent {agent or 'default'!r}")
         run_id = RunId(self._ids.new("run"))
+        if driver.is_draining:
+            return RunResult(run_id=run_id, reason="failed", error=_DRAINING)
         request = i.RunRequested(
             asker=Asker(None, self._ids.new("ticket")),
             run_id=run_id,
@@ -350,6 +354,12 @@ class Bridge:
             UsageError: no id, or arguments that JSON cannot hold.
         """
         driver, _ = self._at_work()
+        if not isinstance(name, str) or not isinstance(args or {}, Mapping):
+            raise UsageError("bridge.call_tool wants a tool's name and a mapping of arguments")
+        if not isinstance(follow_up, bool | str):
+            raise UsageError("follow_up is True, False, or a text")
+        if driver.is_draining:
+            return CallResult(outcome="error", error=_DRAINING, name=name)
         request = i.InvokeRequested(
             asker=Asker(None, self._ids.new("ticket")),
             name=name,
@@ -420,7 +430,10 @@ class Bridge:
     def _at_work(self) -> tuple[Driver, Greeter]:
         """The driver of the running loop; one of a loop that is gone is left behind."""
         driver, greeter = self._driver, self._greeter
-        if driver is None or greeter is None or driver.loop is not asyncio.get_running_loop():
+        here = asyncio.get_running_loop()
+        if driver is not None and driver.loop is not here and driver.loop.is_running():
+            raise UsageError("the bridge is at work on another event loop")
+        if driver is None or greeter is None or driver.loop is not here:
             driver = Driver(
                 policy=self.policy,
                 clock=self._clock,
@@ -439,7 +452,9 @@ class Bridge:
 
     def _key(self, thread_id: str | None, principal: Principal | None) -> ThreadKey:
         wanted = self._ids.new("t") if thread_id is None else thread_id
-        if not is_id(wanted):
+        if not isinstance(principal or ANONYMOUS, Principal):
+            raise UsageError(f"principal is a Principal, not {type(principal).__name__}")
+        if not isinstance(wanted, str) or not is_id(wanted):
             raise UsageError(f"{wanted!r} cannot be a thread's id")
         return ThreadKey((principal or ANONYMOUS).id, ThreadId(wanted))
 

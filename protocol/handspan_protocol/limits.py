@@ -16,3 +16,7 @@ DESCRIPTION_CHARS: Final = 4_096
 
 PROGRESS_INTERVAL_S: Final = 0.1
 """At most one progress event a call in this time, the last wins. *Source:* protocol.md 1."""
+
+PARTS_MAX: Final = 1_024
+"""Content parts of one message or result: each is an object to be read and kept; a person sends a
+handful."""

@@ -10,6 +10,7 @@ from ag_ui.core import ContentPart
 from pydantic import Field, TypeAdapter, ValidationError
 
 from .errors import CommandCode, PeerError
+from .limits import PARTS_MAX
 
 _PARTS: TypeAdapter[list[ContentPart]] = TypeAdapter(
     Annotated[list[ContentPart], Field(fail_fast=True)]
@@ -45,8 +46,10 @@ def read_parts(raw: list[Any]) -> list[dict[str, Any]]:
     """AG-UI content parts as JSON.
 
     Raises:
-        PeerError: `invalid_frame`, with the path of the part.
+        PeerError: `invalid_frame`, with the path of the part; there are too many.
     """
+    if len(raw) > PARTS_MAX:
+        raise _bad(f"more than {PARTS_MAX} content parts", "/message/content")
     try:
         parts = _PARTS.validate_python(raw)
     except ValidationError as problem:

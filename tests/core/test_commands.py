@@ -16,7 +16,7 @@ from handspan.core.commands import COMMANDS, answer_of
 from handspan.core.parties import Asker, Principal
 from handspan_protocol import frames as f
 from handspan_protocol.content import NO_MESSAGE
-from handspan_protocol.limits import ERROR_MESSAGE_CHARS
+from handspan_protocol.limits import ERROR_MESSAGE_CHARS, PARTS_MAX
 
 ME = Asker("s:1", "d-1 1")
 EVA = Principal("eva")
@@ -406,3 +406,10 @@ def test_p4_presence_decides_what_a_result_is_and_never_truthiness(fields, said)
     assert given == said
     assert type(given.value) is type(said.value)
     assert given.failed is ("error" in fields)
+
+
+def test_p12_a_result_has_no_more_parts_than_a_message_may():
+    lone = open_page("t1")
+    part = TypeAdapter(ContentPart).validate_python({"type": "text", "text": "hi"})
+    frame = f.ToolResult(id="1", call_id="c", attempt=1, content=(part,) * (PARTS_MAX + 1))
+    assert lone.frame(frame) == [refused("invalid_frame", "more than 1024 parts", "/content")]

@@ -8,6 +8,7 @@ from tests.protocol.values import JSON
 
 from handspan_protocol import messages
 from handspan_protocol.errors import CommandCode, PeerError
+from handspan_protocol.limits import PARTS_MAX
 from handspan_protocol.messages import parts_json, read_parts, read_user_message
 
 TEXT = {"type": "text", "text": "look"}
@@ -117,3 +118,12 @@ def test_p14_any_value_is_a_message_of_a_user_or_refused_with_its_place(raw):
     else:
         assert found["role"] == "user"
         assert read_user_message(found) == found
+
+
+def test_p12_parts_are_as_many_as_a_person_sends():
+    assert len(read_parts([TEXT] * PARTS_MAX)) == PARTS_MAX
+    assert refusal([TEXT] * (PARTS_MAX + 1), read_parts).path == "/message/content"
+
+
+def test_p14_no_role_is_the_users():
+    assert read_user_message({"role": None, "content": "hi"})["role"] == "user"

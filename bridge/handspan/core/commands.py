@@ -13,6 +13,7 @@ from handspan_protocol.codec import encode
 from handspan_protocol.content import page_error_message
 from handspan_protocol.errors import CallCode, CommandCode, PeerError
 from handspan_protocol.ids import ThreadId, is_error_code, is_tool_name
+from handspan_protocol.limits import PARTS_MAX
 from handspan_protocol.messages import parts_json, read_user_message
 
 from . import effects as e
@@ -133,6 +134,8 @@ def _tool_started(session: "Session", frame: f.ToolStarted) -> None:
 
 
 def _tool_result(session: "Session", frame: f.ToolResult) -> None:
+    if frame.content is not None and len(frame.content) > PARTS_MAX:
+        raise PeerError(CommandCode.INVALID_FRAME, f"more than {PARTS_MAX} parts", "/content")
     if frame.context is not None and session.take_context(frame.context):
         session.tell_threads()
     asker = _asker(session, frame)

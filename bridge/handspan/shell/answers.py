@@ -26,6 +26,9 @@ from .values import CallResult, Failure, call_result
 Json = Any
 Request = i.RunRequested | i.InvokeRequested
 
+REASON_CHARS: Final = 2_000
+"""Of a Deny or an Ask: as long as an error's message may be. *Source:* behaviour.md 3."""
+
 SUGGESTIONS_MAX: Final = 20
 """Items of one run's suggestions. A page shows a handful; more is a mistake, and goes to everybody
 on the thread with every snapshot."""
@@ -128,13 +131,19 @@ def _item(given: Any) -> ContextItem:
 # ---- before_call, repair_arguments, after_call ------------------------------------------------
 
 
+def reason_of(said: Deny | Ask) -> str | None:
+    """The reason as it may be shown: a text that is not too long; what is no text is none."""
+    reason = said.reason
+    return scrub(reason)[:REASON_CHARS] or None if isinstance(reason, str) else None
+
+
 def verdict(call_id: Any, said: Allow | Deny | Ask) -> i.CallJudged:
     """What `before_call` answered."""
     match said:
-        case Deny(reason):
-            return i.CallJudged(call_id, "deny", reason or None)
-        case Ask(reason):
-            return i.CallJudged(call_id, "ask", reason)
+        case Deny():
+            return i.CallJudged(call_id, "deny", reason_of(said))
+        case Ask():
+            return i.CallJudged(call_id, "ask", reason_of(said))
     return i.CallJudged(call_id, "allow")
 
 

@@ -64,7 +64,7 @@ class Asking:
             try:
                 said = await self._ask("before_run", asked, as_it_is)
                 if isinstance(said, Deny):
-                    message = said.reason or _DENIED
+                    message = answers.reason_of(said) or _DENIED
                     return i.RunJudged(run_id=effect.run_id, code=RunCode.DENIED, message=message)
                 most = self._policy.context_bytes
                 request = answers.read_request(said, effect.request, self._agents, most)

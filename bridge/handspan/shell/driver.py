@@ -24,16 +24,17 @@ from handspan.core.policy import Policy
 from handspan.core.session import Session
 from handspan.core.thread import Roster, Thread
 from handspan.ports import Clock, Handle, Store
-from handspan_protocol.codec import frame_bytes, parse_json
+from handspan_protocol.codec import frame_bytes
 from handspan_protocol.errors import CloseCode, CommandCode, PeerError
 from handspan_protocol.frames import Goaway
 from handspan_protocol.ids import SessionId
-from handspan_protocol.strict_json import ENCODED_NESTING_MAX
 
+from . import observers
 from .asking import Asking
 from .hooks import Hooks
 from .hub import Hub, listed
 from .ids import Ids, SessionIds
+from .observers import Observer
 from .outlets import Outlets
 from .socket import where
 from .tally import Tally
@@ -43,7 +44,6 @@ from .waiters import Waiters
 from .workers import Workers
 
 Json = Any
-Observer = Callable[[str, Mapping[str, Any]], Any]
 
 SWEEP_S: Final = 60.0
 """How often idle threads are looked for, at most."""
@@ -134,7 +134,7 @@ class Driver:
             self.tally.events += log.head - before
             self.tick.grew(key, thread)
             if self.observers:
-                self._tell_observers(thread, before)
+                observers.tell(self.observers, key.thread_id, thread.read(before, 1 << 62) or ())
         for effect in effects:
             try:
                 _THREAD_EFFECTS[type(effect)](self, thread, effect)
@@ -217,15 +217,6 @@ class Driver:
             socket = self.outlets.of(self.hub.sessions.get(session_id))
             if socket is not None:
                 socket.writer.flush()
-
-    def _tell_observers(self, thread: Thread, before: int) -> None:
-        for event in thread.read(before, 1 << 62) or ():
-            told = parse_json(event, nesting=ENCODED_NESTING_MAX)
-            for observer in self.observers:
-                try:
-                    observer(thread.thread_id, told)
-                except Exception as error:
-                    _LOG.error("an observer failed: %s", where(error))
 
     def _broke(self, _: Thread, effect: e.Broke) -> None:
         _LOG.error("an invariant broke", exc_info=effect.error)

@@ -23,6 +23,11 @@ CALLS_KEPT: Final = 4_096
 """Calls of one thread that can be found by their id; older ones are `unknown_call`."""
 
 
+RETIRED_KEPT: Final = 65_536
+"""Calls of threads that are gone whose ids nobody gets: an answer is on its way for seconds, and a
+burst of deleted threads has some thousand calls."""
+
+
 class ThreadIds:
     """`core.inputs.IdSource` for one thread: claims its calls' ids in the hub."""
 
@@ -39,11 +44,11 @@ class ThreadIds:
         return self._ids.secret()
 
     def claim_call(self, wish: str | None) -> CallId:
-        """`wish`, unless another thread of the principal has an open call of that id.
+        """`wish`, unless another thread of the principal has, or not long ago had, such a call.
 
-        Pages name a call by its id alone, so two open ones must not share it.
+        Pages name a call by its id alone: an answer that comes late must find its own call (P7).
         """
-        taken = wish is None or self._hub.open_elsewhere(self._key, CallId(wish))
+        taken = wish is None or self._hub.known_elsewhere(self._key, CallId(wish))
         call_id = CallId(self._ids.new("c") if taken or wish is None else wish)
         self._hub.calls[self._key.principal, call_id] = self._key
         self._claimed.append(call_id)
@@ -51,9 +56,10 @@ class ThreadIds:
             self._release(self._claimed.popleft())
         return call_id
 
-    def release_all(self) -> None:
+    def retire_all(self) -> None:
+        """The thread is gone; answers to its calls may still be on their way."""
         while self._claimed:
-            self._release(self._claimed.popleft())
+            self._hub.retire(self._key, self._claimed.popleft())
 
     def _release(self, call_id: CallId) -> None:
         if self._hub.calls.get((self._key.principal, call_id)) == self._key:
@@ -71,6 +77,8 @@ class Hub:
         self.calls: dict[tuple[str, CallId], ThreadKey] = {}
         self.active: set[ThreadKey] = set()
         """Threads with a run under way or waiting."""
+        self._retired: OrderedDict[tuple[str, CallId], None] = OrderedDict()
+        """Calls of threads that are gone: nobody may have their ids yet."""
         self._ids = ids
         self._roster = roster
         self._sources: dict[ThreadKey, ThreadIds] = {}
@@ -92,7 +100,7 @@ class Hub:
         self.active.discard(key)
         source = self._sources.pop(key, None)
         if source is not None:
-            source.release_all()
+            source.retire_all()
 
     def to_evict(self, now: float) -> Iterator[ThreadKey]:
         """Idle threads that are too old or too many; a running one never."""
@@ -105,13 +113,18 @@ class Hub:
             elif not old and over <= 0:
                 return
 
-    def open_elsewhere(self, key: ThreadKey, call_id: CallId) -> bool:
-        """Whether another thread of the same principal has an open call of this id."""
-        other = self.calls.get((key.principal, call_id))
-        if other is None or other == key:
-            return False
-        thread = self.threads.get(other)
-        return thread is not None and call_id in thread.desk.open_calls
+    def known_elsewhere(self, key: ThreadKey, call_id: CallId) -> bool:
+        """Whether another thread of the same principal, perhaps gone, is known by this call."""
+        name = (key.principal, call_id)
+        return name in self._retired or self.calls.get(name, key) != key
+
+    def retire(self, key: ThreadKey, call_id: CallId) -> None:
+        """Keep the id of a call whose thread is gone from being had anew, for a while."""
+        name = (key.principal, call_id)
+        if self.calls.pop(name, None) == key:
+            self._retired[name] = None
+            if len(self._retired) > RETIRED_KEPT:
+                self._retired.popitem(last=False)
 
     def thread_of_run(self, principal: str, run_id: RunId) -> ThreadKey | None:
         """The thread on which this run, or sub-run, is under way or waiting."""

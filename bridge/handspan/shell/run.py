@@ -77,7 +77,6 @@ class Run:
         """The name it is known by."""
         self.depth: int = step.depth
         self.principal = step.principal
-        self.forwarded_props: Json = copy_json(step.forwarded_props)
         self.results: list[CallResult] = [call_result(v, step.run_id) for v in step.results]
         """Of the previous step's calls, in call order."""
         self.instructions: str = ""
@@ -106,6 +105,11 @@ class Run:
     def tools(self) -> list[Tool]:
         """What the model may be shown, each with a whole `parameters` schema."""
         return [shown(spec.tool) for spec in self._step.tools]
+
+    @cached_property
+    def forwarded_props(self) -> Json:
+        """What the page sent along with its request."""
+        return copy_json(self._step.forwarded_props)
 
     @property
     def parent(self) -> str | None:
@@ -148,10 +152,13 @@ class Run:
         Raises:
             UsageError: `args` is nothing that JSON can hold.
         """
+        _check_text("a tool's name", name)
+        _check_text("a call's id", id or "")
         return CallItem(name, _raw(args), id)
 
     def reasoning(self, text: str) -> ReasoningItem:
         """A delta of thoughts to yield."""
+        _check_text("a thought", text)
         return ReasoningItem(text)
 
     # ---- moves -------------------------------------------------------------------------------
@@ -164,6 +171,7 @@ class Run:
         Raises:
             UsageError: `args` is no JSON, or the step is over.
         """
+        _check_text("a tool's name", name)
         raw = _raw(args)
         self._check_open()
         ticket = self._desk.new("ticket")
@@ -265,6 +273,11 @@ class Run:
     def _check_open(self) -> None:
         if self.aborted or self._over:
             raise UsageError("the step is over")
+        if asyncio.get_running_loop() is not self._desk.loop:
+            raise UsageError(
+                "a Run is awaited on the bridge's own loop; from another thread, by"
+                " asyncio.run_coroutine_threadsafe"
+            )
 
     def _say(self, message: i.ThreadInput) -> None:
         if threading.get_ident() == self._home:
@@ -305,6 +318,7 @@ class Run:
             case ReasoningItem(text):
                 return i.ReasoningSaid(run_id, depth, text)
             case Handoff(agent):
+                _check_text("an agent's name", agent)
                 return i.HandoffSaid(run_id, depth, agent)
             case None:
                 return None
@@ -335,11 +349,16 @@ class Run:
         return i.StepFailed(self._run_id, self.depth, code.value, message)
 
 
+def _check_text(what: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"{what} is a str, not {type(value).__name__}")
+
+
 def for_tool(run: Run) -> Run:
     """The same for a server tool of this step, which may outlive what its agent says."""
     made = copy.copy(run)
     made._by_tool, made._over, made._unsaid = True, False, []
-    for name in ("messages", "tools", "context"):
+    for name in ("messages", "tools", "context", "forwarded_props"):
         made.__dict__.pop(name, None)
     return made
 

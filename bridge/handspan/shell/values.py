@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from handspan.core.effects import CallValue, RunValue
 from handspan_protocol.content import copy_json
 from handspan_protocol.errors import HandspanError
+from handspan_protocol.ids import is_error_code
 
 Json = Any
 
@@ -22,12 +23,15 @@ _MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 
 class ToolError(HandspanError):
-    """Raised by a server tool to tell the model, in its own words, what went wrong."""
+    """Raised by a server tool to tell the model, in its own words, what went wrong.
+
+    `code` is [a-z0-9_]{1,64}; another one is as none.
+    """
 
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.code = code
+        self.message = str(message)
+        self.code = code if isinstance(code, str) and is_error_code(code) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from handspan.core.parties import ANONYMOUS, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.thread import Thread
 from handspan.ports import Clock
+from handspan_protocol.errors import RunCode
 from handspan_protocol.ids import CallId, RunId
 
 from .crew import Crew
@@ -24,6 +25,7 @@ from .hooks import Hooks, Waterfall
 from .ids import Ids
 from .run import Run, for_tool
 from .shaping import shape
+from .socket import where
 from .steps import invoke, speak
 from .tick import Tick
 from .tools import ServerTool, run_tool
@@ -79,7 +81,11 @@ class Workers:
 
     async def _speak(self, key: ThreadKey, effect: e.StartStep, run: Run) -> None:
         try:
-            ended = await speak(partial(self._begin, key, effect), run)
+            ended: i.ThreadInput = await speak(partial(self._begin, key, effect), run)
+        except Exception as error:  # a step always ends
+            _LOG.error("a step could not be ended: %s", where(error))
+            message = "the agent failed"
+            ended = i.StepFailed(effect.run_id, effect.depth, RunCode.INTERNAL.value, message)
         finally:
             self._runs.pop((key, effect.run_id, effect.depth), None)
         self._home.tell_thread(key, ended)
