@@ -225,7 +225,9 @@ class Lane:
     def _activity_snapshot(self, event: dict[str, Json]) -> None:
         self._is_mine("activity", event["messageId"])
 
-    _activity_delta = _activity_snapshot
+    def _activity_delta(self, event: dict[str, Json]) -> None:
+        if ("activity", event["messageId"]) in self.stream.owners:
+            self._is_mine("activity", event["messageId"])
 
     def _tool_call_start(self, event: dict[str, Json]) -> None:
         self._in_a_step("a call")
