@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from ag_ui.core import (
 )
 from tests.client.test_javascript import need
 
-from handspan import Bridge, Handoff, Policy, Run
-from handspan.testing import Page
+from handspan import Bridge, Deny, Handoff, Policy, Run
+from handspan.testing import Page, RunFailed
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -163,6 +164,62 @@ async def asks_for_what_nobody_has(run: Run) -> AsyncIterator[Any]:
         yield f"{run.results[0].value}"
 
 
+async def delegates(run: Run) -> AsyncIterator[Any]:
+    """Sub-runs below sub-runs, several at once, some of which fail, are cut off or go on."""
+    yield "let me ask "
+    if run.depth == 0:
+        asked = [run.delegate(name, f"{name}, please") for name in SUB_AGENTS]
+        told = await asyncio.gather(*asked)
+        yield run.call("double", {"n": len(told)})
+        await run.delegate("nested", "and once more")
+    else:
+        yield f"got {run.results[0].value}"
+
+
+async def delegates_in_events(run: Run) -> AsyncIterator[Any]:
+    """Caller and sub-run use the same names for what they say."""
+    async for event in speaks_in_events(run):
+        yield event
+    if run.depth == 0:
+        await run.delegate("speaks_in_events", "say the same")
+        await run.delegate("speaks_in_events", "and again")
+
+
+async def nested(run: Run) -> AsyncIterator[Any]:
+    yield run.reasoning("who knows?")
+    yield "one moment "
+    if run.depth < 3:
+        result = await run.delegate("nested", "deeper")
+        yield f"below: {result.reason}"
+    yield run.call("double", {"n": run.depth})
+
+
+async def delegates_from_a_tool(run: Run) -> AsyncIterator[Any]:
+    if run.depth == 0:
+        yield "my tool will ask"
+        yield run.call("ask_another", {"n": 1})
+        yield run.call("ask_another", {"n": 2})
+
+
+async def aborts_in_a_sub_run(run: Run) -> AsyncIterator[Any]:
+    yield "half a sen"
+    await run.delegate("aborts_in_its_text", "stop it all")
+
+
+SUB_AGENTS = {
+    "other": says_text,
+    "calls_many": calls_many,
+    "fails": fails_in_its_text,
+    "cut_off": is_cut_off,
+    "misplaced": is_out_of_order,
+    "hands_over": hands_over,
+    "nested": nested,
+    "speaks_in_chunks": speaks_in_chunks,
+    "calls_inside": calls_inside,
+    "changes_the_state": changes_the_state,
+}
+"""Whom `delegates` asks at once."""
+
 SCENARIOS: tuple[Agent, ...] = (
     says_text,
     calls_one,
@@ -181,6 +238,9 @@ SCENARIOS: tuple[Agent, ...] = (
     aborts_in_its_arguments,
     aborts_in_its_call,
     asks_for_what_nobody_has,
+    delegates,
+    delegates_from_a_tool,
+    aborts_in_a_sub_run,
 )
 
 
@@ -188,7 +248,10 @@ async def record(agent: Agent) -> list[Event]:
     """The events of one run of this agent, and of a button with a follow-up after it."""
     bridge = Bridge(policy=Policy(max_depth=3, max_repeats=99))
     bridge.add_agent("default", agent)
-    bridge.add_agent("other", says_text)
+    for name, sub_agent in SUB_AGENTS.items():
+        bridge.add_agent(name, sub_agent)
+    bridge.add_agent("speaks_in_events", speaks_in_events)
+    bridge.add_agent("aborts_in_its_text", aborts_in_its_text)
 
     @bridge.tool
     async def double(n: int) -> int:
@@ -199,6 +262,12 @@ async def record(agent: Agent) -> list[Event]:
     async def stop_it(run: Run) -> None:
         "Abort the run from inside."
         run.abort()
+
+    @bridge.tool
+    async def ask_another(run: Run, n: int) -> str:
+        "Have another agent look."
+        await run.call_tool("double", {"n": n})
+        return (await run.delegate("nested", f"look at {n}")).reason
 
     if agent is asks_for_what_nobody_has:
 
@@ -279,6 +348,74 @@ async def record_with_a_page() -> list[Event]:
     return events
 
 
+async def waits_below(run: Run) -> AsyncIterator[Any]:
+    said = str(run.messages[0].content)
+    if said in SUB_AGENTS_WAIT:
+        yield "I wait "
+        yield run.call("slow", {})
+        return
+    if run.depth == 0:
+        one, two = await asyncio.gather(*(run.delegate("default", x) for x in SUB_AGENTS_WAIT))
+        yield f"{one.reason} and {two.reason}"
+        yield run.call("fast", {})
+
+
+SUB_AGENTS_WAIT = ("wait here", "wait there")
+
+
+async def record_with_hooks() -> list[Event]:
+    """Denied before it begins, failed by a hook, aborted below and above; suggestions in between,
+    and a state that was changed there."""
+    bridge = Bridge(agents={"default": waits_below})
+    events: list[Event] = []
+    bridge.observe(lambda _, event: events.append(dict(event)))
+    below = asyncio.Semaphore(0)
+
+    @bridge.hook("before_run")
+    async def before_run(request: Any, next_: Any) -> Any:
+        if request.message == "break":
+            raise RuntimeError("no more")
+        return Deny("not today") if request.message == "no" else await next_(request)
+
+    @bridge.hook("before_call")
+    async def before_call(call: Any, next_: Any) -> Any:
+        return Deny("not that") if call.name == "fast" else await next_(call)
+
+    @bridge.hook("after_call")
+    async def after_call(result: Any, next_: Any) -> Any:
+        return replace(await next_(result), value="***") if result.ok else await next_(result)
+
+    @bridge.suggest
+    async def suggest(_: Any) -> list[str]:
+        return ["And then?"]
+
+    async def slow(_: Any, call: Any) -> None:
+        below.release()
+        await asyncio.Event().wait()
+
+    tools = {
+        "slow": ({"description": "never", "parallel": True}, slow),
+        "fast": ({"description": "at once"}, lambda _, __: 1),
+    }
+    async with asyncio.timeout(20), Page(bridge, tools=tools) as page:
+        for said, code in (("no", "denied"), ("break", "agent_error")):
+            with pytest.raises(RunFailed, match=code):
+                await page.run(said).finished
+        for stops in ("below", "all"):
+            run = page.run("two of them")
+            await below.acquire()
+            await below.acquire()
+            subs = [e["subagentRunId"] for e in run.events if e["type"] == "SUBAGENT_STARTED"]
+            for name in subs if stops == "below" else [run.id]:
+                await page.abort(name)
+            await run.finished
+            if stops == "below":
+                await page.until(lambda: page.thread().suggestions)
+            await page.set_state({"stops": stops})
+    await bridge.close()
+    return events
+
+
 def split(events: list[Event]) -> list[list[Event]]:
     """One stream a run; what stands between runs is no AG-UI client's business."""
     runs: list[list[Event]] = []
@@ -335,6 +472,32 @@ def test_p6_runs_that_pages_stop_queue_and_replace_pass_it_too() -> None:
 
 
 @pytest.mark.node
+def test_p6_runs_that_hooks_deny_and_sub_runs_that_a_page_stops_pass_it_too() -> None:
+    """What stands between runs is for no AG-UI client: suggestions, and state that a page set."""
+    need("@ag-ui/client")
+    events = asyncio.run(record_with_hooks())
+    runs = split(events)
+    ends = [run[-1].get("code") or run[-1]["result"]["reason"] for run in runs]
+    assert ends == ["denied", "agent_error", "completed", "aborted"]
+    below = [(e["type"], e.get("code")) for e in runs[2] if e["type"].startswith("SUBAGENT_E")]
+    assert below == [("SUBAGENT_ERROR", "aborted")] * 2
+    inside = [id(event) for run in runs for event in run]
+    between = [e.get("name", e["type"]) for e in events if id(e) not in inside]
+    assert between == ["handspan.suggestions", "STATE_SNAPSHOT", "STATE_SNAPSHOT"]
+    told = verdicts({f"run {n}": run for n, run in enumerate(runs)})
+    assert len(told) == len(runs)
+    assert {name: error for name, error in told.items() if error} == {}
+
+
+@pytest.mark.node
+@pytest.mark.xfail(strict=True, reason="a span has the name that its agent gave it, in every lane")
+def test_p6_a_caller_and_its_sub_run_may_use_the_same_names() -> None:
+    need("@ag-ui/client")
+    told = verdicts({"both": split(asyncio.run(record(delegates_in_events)))[0]})
+    assert told == {"both": None}
+
+
+@pytest.mark.node
 def test_the_verifier_refuses_a_broken_stream() -> None:
     need("@ag-ui/client")
     events = split(asyncio.run(record(calls_one)))[0]
@@ -343,4 +506,14 @@ def test_the_verifier_refuses_a_broken_stream() -> None:
         "no start of a text": [e for e in events if e["type"] != "TEXT_MESSAGE_START"],
         "no end of a call": [e for e in events if e["type"] != "TOOL_CALL_END"],
     }
-    assert all(verdicts(broken).values())
+    events = split(asyncio.run(record(delegates_from_a_tool)))[0]
+    broken |= {
+        "no start of a sub-run": [e for e in events if e["type"] != "SUBAGENT_STARTED"],
+        "no end of a sub-run": [e for e in events if e["type"] != "SUBAGENT_FINISHED"],
+        "a sub-run's steps are its caller's": [
+            {key: e[key] for key in e if key != "subagentRunId" or e["type"] != "STEP_FINISHED"}
+            for e in events
+        ],
+    }
+    told = verdicts(broken)
+    assert all(told.values()), told
