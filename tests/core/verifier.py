@@ -218,9 +218,9 @@ class Lane:
 
     def _reasoning_encrypted_value(self, event: dict[str, Json]) -> None:
         kinds = ("call",) if event.get("subtype") == "tool-call" else ("text", "thought")
-        owners = [self.stream.owners.get((kind, event["entityId"])) for kind in kinds]
-        known = any((kind, event["entityId"]) in self.stream.owners for kind in kinds)
-        assert not known or self.name in owners, f"P6: a value for what is {owners}'s"
+        names = [(kind, event["entityId"]) for kind in kinds]
+        owners = [self.stream.owners[name] for name in names if name in self.stream.owners]
+        assert not owners or self.name in owners, f"P6: a value for what is {owners}'s"
 
     def _activity_snapshot(self, event: dict[str, Json]) -> None:
         self._is_mine("activity", event["messageId"])
