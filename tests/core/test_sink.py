@@ -30,6 +30,13 @@ def a_sink(*server, sub=False, **policy):
     return space, StepSink(space, desk, run), run, root, desk
 
 
+def deep(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 # ---- what is said -------------------------------------------------------------------------------
 
 
@@ -73,6 +80,55 @@ def test_ids_and_messages_are_the_threads():
     sink.emit(dict(START))
     assert (sink.message_taken("m1"), sink.role_of("m1")) == (True, "assistant")
     assert (sink.new_id("m"), space.ids.new("m")) == ("m:1", "m:2")
+
+
+# ---- activities ---------------------------------------------------------------------------------
+
+
+def add(path, value):
+    return {"op": "add", "path": path, "value": value}
+
+
+DELTAS = [
+    ("it applies", [add("/b", 1)], {"a": 1, "b": 1}),
+    ("nothing", [], {"a": 1}),
+    ("no patch at all", None, {"a": 1}),
+    ("it does not apply", [{"op": "remove", "path": "/no"}], {"a": 1}),
+    ("exactly as large as may be", [add("/b", "x" * 86)], {"a": 1, "b": "x" * 86}),
+    ("too large", [add("/b", "x" * 87)], None),
+]
+
+
+@pytest.mark.parametrize(("patch", "content"), [c[1:] for c in DELTAS], ids=[c[0] for c in DELTAS])
+def test_p12_an_activity_is_patched_as_far_as_a_state_may_be_large(patch, content):
+    space, sink, *_ = a_sink(state_bytes=100)
+    snapshot = {"type": "ACTIVITY_SNAPSHOT", "messageId": "y1", "activityType": "plan"}
+    sink.emit({**snapshot, "content": {"a": 1}})
+    delta = {"type": "ACTIVITY_DELTA", "messageId": "y1", "activityType": "plan", "patch": patch}
+    if content is None:
+        with pytest.raises(PeerError, match="the activity would be too large"):
+            sink.emit(delta)
+        content = {"a": 1}
+    else:
+        sink.emit(delta)
+    assert space.transcript.content_of("y1") == content
+
+
+def test_p12_an_activity_nests_no_deeper_than_a_frame():
+    space, sink, *_ = a_sink()
+    base = {"messageId": "y1", "activityType": "plan"}
+    sink.emit({"type": "ACTIVITY_SNAPSHOT", **base, "content": {"a": deep(NESTING_MAX - 1)}})
+    before = space.transcript.content_of("y1")
+    patch = [{"op": "copy", "from": "/a", "path": "/a/0"}]
+    with pytest.raises(PeerError, match="the activity would be too large"):
+        sink.emit({"type": "ACTIVITY_DELTA", **base, "patch": patch})
+    assert space.transcript.content_of("y1") is before
+
+
+def test_a_delta_of_an_activity_that_is_not_there_changes_nothing():
+    space, sink, *_ = a_sink()
+    sink.emit({"type": "ACTIVITY_DELTA", "messageId": "y1", "patch": [add("/a", 1)]})
+    assert space.transcript.view() == ()
 
 
 # ---- calls --------------------------------------------------------------------------------------
@@ -148,13 +204,6 @@ def test_a_state_is_set_or_patched_recorded_and_then_said(patch, state, after, e
     assert space.transcript.state == after
     assert logged(space)[-1] == event | ({} if owner is None else {"subagentRunId": owner})
     assert space.effects == [e.Record((e.Fact(KEY, "state", {}),))]
-
-
-def deep(levels):
-    value = 1
-    for _ in range(levels):
-        value = [value]
-    return value
 
 
 BAD = [

@@ -1,7 +1,7 @@
 """What agents say: to the step it belongs to, or to nobody; and the bound of what a run may say."""
 
 import pytest
-from tests.core.builders import spec, tool
+from tests.core.builders import World, spec, tool
 from tests.core.scenarios import Scene, a_scene
 
 from handspan.core import effects as e
@@ -330,3 +330,22 @@ def test_an_agent_that_raised_fails_its_run_with_its_code(make, code):
     run = world.start()
     world.fail(run, "boom", code)
     assert world.last_run()["error"] == {"code": code, "message": "boom"}
+
+
+@pytest.mark.xfail(strict=True, reason="the fold takes its parts for granted, and breaks")
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("ACTIVITY_SNAPSHOT", {"content": {}}),
+        ("ACTIVITY_SNAPSHOT", {"activityType": "plan"}),
+        ("ACTIVITY_DELTA", {}),
+        ("ACTIVITY_DELTA", {"patch": 7}),
+    ],
+)
+def test_an_activity_that_lacks_a_part_is_the_agents_fault(kind, fields):
+    world = World()  # what breaks is not judged
+    run = world.start()
+    if kind == "ACTIVITY_DELTA":
+        world.event(run, "ACTIVITY_SNAPSHOT", messageId="y", activityType="plan", content={})
+    world.event(run, kind, messageId="y", **fields)
+    assert world.reason() == "agent_error"

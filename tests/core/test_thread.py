@@ -386,6 +386,23 @@ def test_a_thread_that_is_deleted_ends_all_and_says_so_last(make):
     assert scene.world.of(e.RunOver)[0].value.reason == "aborted"
 
 
+def test_an_answer_to_a_question_goes_to_the_call_and_the_call_to_its_home(make):
+    scene = a_scene(make, ended, approval="always")
+    (question,) = scene.tab.questions
+    assert scene.tab.approve(question) == "applied"
+    assert [order.name for order in scene.tab.calls] == ["t"]
+    world = make()
+    asker, tab = world.tab("a"), world.tab("b", tools=[tool("t", approval="always")])
+    run = asker.run()
+    world.call(run, "t")
+    world.end(run)
+    tab.bye()
+    asker.approve(asker.questions[0])
+    (call,) = world.thread("t1").desk.open_calls.values()
+    assert call.homeless_until == world.now + 30
+    world.abort()
+
+
 # ---- what hooks say -----------------------------------------------------------------------------
 
 

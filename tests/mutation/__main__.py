@@ -49,6 +49,12 @@ QUICKLY: Final = (
 )
 """Nobody reads what pytest says: only whether a test failed."""
 
+NO_FAULTS: Final = frozenset(
+    {"ReplaceComparisonOperator_Is_Eq", "ReplaceComparisonOperator_IsNot_NotEq"}
+)
+"""Operators that change nothing here: `is` is asked of None, booleans and members of enums only,
+and these equal nothing but themselves."""
+
 PASSED, FAILED_TESTS, INTERRUPTED, USAGE = 0, 1, 2, 4
 """pytest's exit codes: the last two are a test file, or a conftest, that cannot be imported."""
 
@@ -84,38 +90,56 @@ def mirror_of(module: str) -> Path:
 
 
 def operators() -> Iterator[tuple[str, Any]]:
-    """Every operator that needs no arguments, by its name."""
+    """Every operator that needs no arguments and may make a fault, by its name."""
     importlib.import_module("parso")  # cosmic-ray imports it in an order that it does not bear
     plugins = importlib.import_module("cosmic_ray.plugins")
     for name in plugins.operator_names():
         kind = plugins.get_operator(name)
-        if not kind.arguments():
+        if not kind.arguments() and name.split("/")[1] not in NO_FAULTS:
             yield name.split("/")[1], kind()
     for own in importlib.import_module("tests.mutation.operators").OWN:
         yield type(own).__name__, own
 
 
-def mutants_of(module: str) -> list[Mutant]:
-    """Every fault, in a fixed order; those in annotations, which nothing reads, are left out."""
-    made = list(operators())  # before parso is needed
-    ast_of = importlib.import_module("cosmic_ray.ast")
-    mutating = importlib.import_module("cosmic_ray.mutating")
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an operator can strike: its nth chance in a module."""
+
+    module: str
+    name: str
+    operator: Any
+    occurrence: int
+    line: int
+
+
+def places_of(module: str) -> list[Place]:
+    """Every place, in a fixed order; those in annotations, which nothing reads, are left out."""
+    made = list(operators())  # it imports what the next line needs
+    syntax = importlib.import_module("cosmic_ray.ast")
     source = file_of(module).read_text(encoding="utf-8")
-    tree = ast_of.get_ast(source)
-    nodes = list(ast_of.ast_nodes(tree))
+    nodes = list(syntax.ast_nodes(syntax.get_ast(source)))
     silent = spans_of_annotations(source)
-    found: dict[tuple[str, str], Mutant] = {}
-    for name, operator in made:
-        places = [at for node in nodes for at in operator.mutation_positions(node)]
-        for occurrence, (start, _) in enumerate(places):
-            if any(first <= start < last for first, last in silent):
-                continue
-            code = mutating.mutate_code(source, operator, occurrence)
-            if code is not None and code != source:
-                before, after = changed(source, code)
-                one = Mutant(module, name, start[0], before, after, code)
-                found.setdefault((f"{start}", code), one)
-    return list({one.code: one for one in found.values()}.values())
+    return [
+        Place(module, name, operator, occurrence, start[0])
+        for name, operator in made
+        for occurrence, (start, _) in enumerate(
+            at for node in nodes for at in operator.mutation_positions(node)
+        )
+        if not any(first <= start < last for first, last in silent)
+    ]
+
+
+def mutants_at(places: Sequence[Place]) -> list[Mutant]:
+    """The fault of each place; of those that make the same text, one."""
+    mutating = importlib.import_module("cosmic_ray.mutating")
+    found: dict[str, Mutant] = {}
+    for at in places:
+        source = file_of(at.module).read_text(encoding="utf-8")
+        code = mutating.mutate_code(source, at.operator, at.occurrence)
+        if code is not None and code != source:
+            before, after = changed(source, code)
+            found.setdefault(code, Mutant(at.module, at.name, at.line, before, after, code))
+    return list(found.values())
 
 
 def spans_of_annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -254,14 +278,18 @@ def healthy(module: str) -> bool:
 
 def judge(module: str, known: set[tuple[str, str, str]], asked: argparse.Namespace) -> bool:
     """Run one module's faults and print what came of it; whether nothing is left to explain."""
-    mutants = mutants_of(module)
+    places = places_of(module)
     if asked.sample:
         chosen = random.Random(asked.seed)
-        mutants = chosen.sample(mutants, min(asked.sample, len(mutants)))
-    survivors = [one for one, survived in verdicts(mutants, asked.jobs) if survived]
-    new = [one for one in survivors if one.key not in known]
-    for one in new:
-        print(f"  survived: {one}")
+        places = chosen.sample(places, min(asked.sample, len(places)))
+    mutants = mutants_at(places)
+    survivors, new = [], []
+    for one, survived in verdicts(mutants, asked.jobs):
+        if survived:
+            survivors.append(one)
+        if survived and one.key not in known:
+            new.append(one)
+            print(f"  survived: {one}", flush=True)
     needed = {one.key for one in survivors}
     stale = [] if asked.sample else [key for key in known if key[0] == module and key not in needed]
     for _, before, after in stale:
