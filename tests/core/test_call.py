@@ -132,6 +132,8 @@ STARTS = [
     ("aborted", ABORTED, A, 1, "aborted"),
     ("an older attempt, with another page now", MOVED_ON, A, 1, "stale"),
     ("an older attempt, back in the queue", call(S.QUEUED), A, 1, "stale"),
+    ("an older attempt of the same page", call(attempt=2), A, 1, "stale"),
+    ("an attempt of many", call(attempt=1_000), A, int("1000"), "go"),
     ("an attempt that was never made", call(), A, 2, "not_owner"),
     ("another page's attempt", MOVED_ON, A, 2, "not_owner"),
     ("a page that never held it", call(), B, 1, "not_owner"),
@@ -158,6 +160,8 @@ RESULTS = [
     ("after it was lost", LOST, A, 1, "late"),
     ("an older attempt", MOVED_ON, A, 1, "stale"),
     ("back in the queue", call(S.QUEUED), A, 1, "stale"),
+    ("an older attempt of the same page", call(attempt=2), A, 1, "stale"),
+    ("an attempt of many", call(attempt=1_000), A, int("1000"), "applied"),
     ("an attempt that was never made", call(), A, 2, "not_owner"),
     ("a page that never held it", call(), B, 1, "not_owner"),
 ]
@@ -345,6 +349,12 @@ def test_p5_a_hooks_answer_is_taken_while_it_is_awaited_and_once(hook):
         assert of.awaited(asked) is False
 
 
+def test_p5_a_hook_is_known_by_its_name():
+    of = call()
+    of.hook = "".join(["before", "_call"])
+    assert of.awaited("before_call") is True
+
+
 def test_a_hooks_answer_stands_before_the_settlement_for_everybody_but_who_answered():
     of = answered(value=1)
     assert of.final is of.settlement
@@ -371,6 +381,16 @@ def test_p3_the_text_of_a_call_is_all_its_pieces(pieces, raw):
     of.pieces.append("more")
     assert of.raw == raw + "more"
     assert len(of.pieces) == 1
+
+
+@pytest.mark.parametrize("pieces", [[], ["{}"]])
+def test_a_text_that_is_whole_is_not_joined_again(pieces):
+    of = call()
+    of.pieces = pieces
+    before = list(pieces)
+    assert of.raw == "".join(before)
+    assert of.pieces is pieces
+    assert pieces == before
 
 
 FLAGS = [

@@ -1,5 +1,6 @@
 """The run of faults: its list of survivors, how it tells faults apart, and a short form of it."""
 
+import ast
 import importlib.util
 import subprocess
 import sys
@@ -59,6 +60,20 @@ def test_a_fault_is_told_by_the_lines_it_changes(before, after, told):
 def test_annotations_are_no_code():
     spans = mutation.spans_of_annotations("a: int = 1\ndef f(b: str) -> None: ...\n")
     assert sorted(spans) == [((1, 3), (1, 6)), ((2, 9), (2, 12)), ((2, 17), (2, 21))]
+
+
+def told_apart_by_identity(node: ast.expr) -> bool:
+    """None, True, False, or a member of an enum by its name."""
+    if isinstance(node, ast.Constant):
+        return node.value in (None, True, False)
+    return isinstance(node, ast.Attribute) and node.attr.isupper()
+
+
+@pytest.mark.parametrize("module", mutation.DEFAULT)
+def test_identity_is_asked_of_none_booleans_and_members_of_enums_only(module):
+    for node in ast.walk(ast.parse(mutation.file_of(module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            assert told_apart_by_identity(node.comparators[0]), ast.unparse(node)
 
 
 # ---- the run ------------------------------------------------------------------------------------
