@@ -27,6 +27,7 @@ from handspan.shell.hooks import Hooks
 from handspan.shell.ids import Ids, RandomIds
 from handspan.shell.observers import Observer
 from handspan.shell.origin import is_loopback
+from handspan.shell.steps import is_async
 from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, RunResult
 from handspan.shell.websocket import serve as listen
@@ -224,7 +225,13 @@ class Bridge:
         return function
 
     def observe(self, observer: Observer) -> Observer:
-        """Call `observer(thread_id, event)` for every event; it only looks."""
+        """Call `observer(thread_id, event)` for every event; it only looks.
+
+        Raises:
+            UsageError: it cannot be called, or is async: nobody would wait for it.
+        """
+        if not callable(observer) or is_async(observer):
+            raise UsageError("an observer is a plain function, which must not wait")
         self._observers.append(observer)
         return observer
 

@@ -409,7 +409,6 @@ async def test_p5_own_code_that_deletes_its_own_thread_leaves_nothing(moment: st
 # ---- more than one ------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="tasks are known by the run's id, whatever its thread")
 async def test_p8_runs_of_one_name_on_two_threads_do_not_know_each_other() -> None:
     gate = asyncio.Event()
 
@@ -420,7 +419,7 @@ async def test_p8_runs_of_one_name_on_two_threads_do_not_know_each_other() -> No
     bridge = Bridge(agents={"default": agent})
     async with World(bridge) as world:
         one, two = [await world.page(threads=(name,)) for name in ("t1", "t2")]
-        runs = [page.run("hi", runId="mine") for page in (one, two)]
+        runs = [page.run("hi", run_id="mine") for page in (one, two)]
         await settle()
         await one.abort(thread_id="t1")
         gate.set()
@@ -429,7 +428,6 @@ async def test_p8_runs_of_one_name_on_two_threads_do_not_know_each_other() -> No
         assert (await runs[1].finished)["reason"] == "completed"
 
 
-@pytest.mark.xfail(strict=True, reason="a place that waits for a sub-run's tool is not given free")
 async def test_p12_server_tools_that_delegate_do_not_wait_for_the_places_they_hold() -> None:
     async def agent(run: Run) -> AsyncIterator[Any]:
         if run.depth == 0:
@@ -458,9 +456,6 @@ async def test_p12_server_tools_that_delegate_do_not_wait_for_the_places_they_ho
         assert done, "the tools wait for each other until they are out of time"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a thread that is evicted leaves its suggest function behind"
-)
 async def test_a_thread_that_leaves_memory_takes_its_suggestions_along() -> None:
     async def agent(run: Run) -> AsyncIterator[Any]:
         yield "x"

@@ -490,7 +490,6 @@ def test_p6_runs_that_hooks_deny_and_sub_runs_that_a_page_stops_pass_it_too() ->
 
 
 @pytest.mark.node
-@pytest.mark.xfail(strict=True, reason="a span has the name that its agent gave it, in every lane")
 def test_p6_a_caller_and_its_sub_run_may_use_the_same_names() -> None:
     need("@ag-ui/client")
     told = verdicts({"both": split(asyncio.run(record(delegates_in_events)))[0]})

@@ -385,7 +385,14 @@ class World:
     def hand_over(self, run: str, agent: str) -> list[Any]:
         return self.tell(self.home(run), i.HandoffSaid(RunId(run), self.depth(run), agent))
 
-    def delegate(self, run: str, agent: str = "default", text: str = "do it", sub: str = "") -> str:
+    def delegate(
+        self,
+        run: str,
+        agent: str = "default",
+        text: str = "do it",
+        sub: str = "",
+        **more: Any,
+    ) -> str:
         """Start a sub-run; returns its id, which is its ticket too."""
         name = sub or f"sub-{sum(isinstance(x, e.StartStep) for _, x in self.effects)}"
         said = i.DelegateSaid(
@@ -395,6 +402,7 @@ class World:
             agent=agent,
             text=text,
             ticket=name,
+            **more,
         )
         self.tell(self.home(run), said)
         return name

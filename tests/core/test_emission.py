@@ -22,6 +22,7 @@ class Sink:
         self.provided = {}
         self.roles = {}
         self.states = []
+        self.others = set()
         self.stream = Stream()
         self.stream.take({"type": "RUN_STARTED", "runId": "r1"})
         self.stream.take({"type": "STEP_STARTED", "stepName": "step-0"})
@@ -43,6 +44,9 @@ class Sink:
     def new_id(self, kind):
         self.count += 1
         return f"{kind}:{self.count}"
+
+    def is_anothers(self, name):
+        return name in self.others
 
     def message_taken(self, message_id):
         return message_id in self.roles

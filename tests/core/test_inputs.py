@@ -59,6 +59,7 @@ INPUTS = [
     i.StepReviewed("r", 0),
     i.SuggestionsMade("r", ("more",)),
     i.Deleted(),
+    i.Evicted(),
     i.DeadlinePassed(),
 ]
 

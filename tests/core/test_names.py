@@ -28,8 +28,6 @@ EMPTY_ENDS = ("TEXT_MESSAGE_END", {"messageId": "x"})
 OF_MESSAGE = ("REASONING_ENCRYPTED_VALUE", {"subtype": "message", "entityId": "x"})
 OF_CALL = ("REASONING_ENCRYPTED_VALUE", {"subtype": "tool-call", "entityId": "x"})
 
-mixed_up = pytest.mark.xfail(strict=True, reason="a lane may take what another has begun")
-
 
 def say(world: Any, run: str, *said: Any) -> None:
     for kind, fields in said:
@@ -44,14 +42,14 @@ def say(world: Any, run: str, *said: Any) -> None:
         pytest.param([TEXT], [TEXT], id="texts"),
         pytest.param([THOUGHT], [THOUGHT], id="thoughts"),
         pytest.param([CALL], [CALL], id="calls"),
-        pytest.param([SPAN], [SPAN], id="spans at once", marks=mixed_up),
-        pytest.param([SPAN, SPAN_ENDS], [SPAN], id="spans", marks=mixed_up),
-        pytest.param([SPAN, SPAN_ENDS], [THOUGHT], id="a span and a thought", marks=mixed_up),
-        pytest.param([EMPTY, EMPTY_ENDS], [TEXT], id="an empty text", marks=mixed_up),
-        pytest.param([ACTIVITY], [ACTIVITY], id="activities", marks=mixed_up),
-        pytest.param([ACTIVITY], [CHANGE], id="an activity's change", marks=mixed_up),
-        pytest.param([TEXT], [OF_MESSAGE], id="a message's value", marks=mixed_up),
-        pytest.param([CALL], [OF_CALL], id="a call's value", marks=mixed_up),
+        pytest.param([SPAN], [SPAN], id="spans at once"),
+        pytest.param([SPAN, SPAN_ENDS], [SPAN], id="spans"),
+        pytest.param([SPAN, SPAN_ENDS], [THOUGHT], id="a span and a thought"),
+        pytest.param([EMPTY, EMPTY_ENDS], [TEXT], id="an empty text"),
+        pytest.param([ACTIVITY], [ACTIVITY], id="activities"),
+        pytest.param([ACTIVITY], [CHANGE], id="an activity's change"),
+        pytest.param([TEXT], [OF_MESSAGE], id="a message's value"),
+        pytest.param([CALL], [OF_CALL], id="a call's value"),
     ],
 )
 @pytest.mark.parametrize("below_first", [False, True])
@@ -71,7 +69,6 @@ def test_p6_one_name_for_two_things_of_two_lanes(first: Any, then: Any, below_fi
         stream.take(event)
 
 
-@pytest.mark.xfail(strict=True, reason="only top-level runs are remembered")
 def test_a_run_may_not_have_the_name_that_a_sub_run_had() -> None:
     """protocol.md 3: used before in the thread: `duplicate_id`."""
     world = World(agents=AGENTS)
@@ -84,7 +81,6 @@ def test_a_run_may_not_have_the_name_that_a_sub_run_had() -> None:
     assert (while_it_runs, afterwards) == ("duplicate_id", "duplicate_id")
 
 
-@pytest.mark.xfail(strict=True, reason="the oldest settled call is forgotten while its hook works")
 def test_a_call_whose_result_waits_for_its_hook_is_not_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -432,3 +432,20 @@ def test_p10_a_question_without_a_tool_is_a_broken_invariant(make):
         world.thread("t1").runs.proposals.approve(call, given)
     call.spec, call.approval, call.decision = made, before, None
     assert tab.approve(question) == "applied"
+
+
+def test_p10_what_was_allowed_for_good_is_not_asked_about_again(make):
+    """`remember: true` covers this definition in this thread, whoever wanted to ask."""
+    world = make(hooks=BEFORE)
+    tab = world.tab("a", tools=[tool("t")])
+    for n in range(2):
+        run = tab.run("please")
+        world.call(run, "t")
+        world.end(run)
+        world.judged(world.of(e.JudgeCall)[n].call_id, "ask", "sure?")
+        if n == 0:
+            assert tab.approve(tab.questions[0], remember=True) == "applied"
+        tab.result(tab.call("t"))
+        world.end(run)
+    assert len(tab.questions) == 1
+    assert world.outcomes() == ["ok", "ok"]

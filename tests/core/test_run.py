@@ -47,6 +47,7 @@ def test_a_run_begins_at_depth_nought_with_nothing_to_remember():
         "ticket": "",
         "subs": {},
         "subs_made": 0,
+        "by_tool": False,
         "announced": False,
         "replied": False,
         "context": (),

@@ -244,7 +244,6 @@ def test_p4_a_state_that_is_no_json_is_neither_said_nor_kept():
     assert (space.transcript.state, space.log.head) == ({"a": 0}, 1)
 
 
-@pytest.mark.xfail(strict=True, reason="the fact is recorded before the event is encoded")
 def test_p16_a_state_that_is_no_json_is_not_recorded():
     space = a_space()
     with pytest.raises(UsageError):

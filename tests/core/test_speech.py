@@ -332,7 +332,6 @@ def test_an_agent_that_raised_fails_its_run_with_its_code(make, code):
     assert world.last_run()["error"] == {"code": code, "message": "boom"}
 
 
-@pytest.mark.xfail(strict=True, reason="the fold takes its parts for granted, and breaks")
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [

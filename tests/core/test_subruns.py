@@ -212,3 +212,38 @@ def test_a_sub_run_knows_what_its_run_was_given(make):
     assert (below.context, below.forwarded_props) == (above.context, {"n": 1})
     assert (below.principal, below.results) == (above.principal, ())
     world.abort()
+
+
+def test_p6_what_was_said_before_and_after_a_sub_run_are_two_messages(asked):
+    world, _, run, _ = asked
+    world.text(run, "Before. ")
+    sub = world.delegate(run, "helper", sub="another")
+    world.end(sub)
+    world.text(run, "After.")
+    world.end(run)
+    own = [m["content"] for m in world.messages() if m["role"] == "assistant"]
+    assert own == ["Before. ", "After."]
+
+
+def test_p12_calls_below_a_server_tool_need_no_place_among_the_servers_tools(make):
+    world = make(agents=AGENTS, server=[spec("srv"), spec("low")], server_tools_at_once=1)
+    run = world.start()
+    world.call(run, "srv")
+    world.end(run)
+    outer = world.of(e.StartTool)[0]
+    sub = world.delegate(run, "helper", by_tool=True)
+    world.call(sub, "low")
+    world.end(sub)
+    assert [x.name for x in world.of(e.StartTool)] == ["srv", "low"]
+    world.returned(world.of(e.StartTool)[1].call_id)
+    world.end(sub)
+    world.returned(outer.call_id)
+    assert world.depth(run) == 1
+
+
+def test_a_thread_that_leaves_memory_stops_suggesting(make):
+    world = make(hooks=["suggest"])
+    run = world.start()
+    world.end(run)
+    world.tell(world.key("t1"), i.Evicted())
+    assert [x.run_id for x in world.of(e.StopSuggesting)] == [run]

@@ -45,7 +45,11 @@ class Approvals:
         """Whether a human must say yes before this tool is carried out."""
         wish = spec.tool.approval
         asked = wish == "always" or (spec.tool.consequential and wish != "never")
-        return asked and spec.digest not in self._remembered
+        return asked and not self.remembered(spec)
+
+    def remembered(self, spec: ToolSpec) -> bool:
+        """Whether a human has allowed this definition for good, in this thread."""
+        return spec.digest in self._remembered
 
     def ask(self, call: Call, event: CallEvent, reason: str | None) -> None:
         """Open the question, or open it anew; every page that reads the thread gets it."""

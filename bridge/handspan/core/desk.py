@@ -98,6 +98,7 @@ class Desk:
             depth=run.depth,
             name=name,
             message_id=message,
+            by_tool=run.by_tool,
         )
         call.over_limit = self._over_limit(run)
         self.calls[call.id] = self.open_calls[call.id] = call
@@ -317,8 +318,8 @@ class Desk:
         return wish is not None and is_id(wish) and not known
 
     def _forget_old(self) -> None:
-        while len(self.calls) - len(self.open_calls) > SETTLED_KEPT:
-            oldest = next(c for c in self.calls.values() if not c.open)
+        while sum(c.over for c in self.calls.values()) > SETTLED_KEPT:
+            oldest = next(c for c in self.calls.values() if c.over)
             del self.calls[oldest.id]
 
 

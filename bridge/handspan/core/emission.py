@@ -193,12 +193,22 @@ class Emission(Sequence):
     def _take_encrypted(self, event: Mapping[str, Json]) -> None:
         entity = _text_of(event, "entityId")
         ours = self._steps_calls.get(entity) or self._aliases.get(entity) or entity
+        if self._sink.is_anothers(ours):
+            raise Misplaced(f"REASONING_ENCRYPTED_VALUE for {entity}, which is another's")
         self._sink.emit({**_clean(event), "entityId": ours})
 
     def _take_activity(self, event: Mapping[str, Json]) -> None:
         message = _text_of(event, "messageId")
+        if self._sink.is_anothers(message):
+            raise Misplaced(f"{event.get('type')} for {message}, which is another's")
         if self._sink.role_of(message) not in (None, "activity"):
             raise Misplaced(f"{event.get('type')} for {message}, which is no activity")
+        if event["type"] == "ACTIVITY_DELTA":
+            whole = isinstance(event.get("patch"), list)
+        else:
+            whole = bool(_text_of(event, "activityType")) and isinstance(event.get("content"), dict)
+        if not whole:
+            raise Misplaced(f"{event['type']} for {message} without its content")
         self._sink.emit(_clean(event))
 
     def _take_custom(self, event: Mapping[str, Json]) -> None:

@@ -266,6 +266,8 @@ class DelegateSaid:
     agent: str
     text: str
     ticket: str
+    by_tool: bool = False
+    """A server tool of the step waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +357,11 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
+class Evicted:
+    """The thread leaves memory; nobody waits for anything of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeadlinePassed:
     """`next_deadline()` has come."""
 
@@ -393,5 +400,6 @@ ThreadInput = (
     | StepReviewed
     | SuggestionsMade
     | Deleted
+    | Evicted
     | DeadlinePassed
 )

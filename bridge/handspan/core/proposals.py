@@ -140,7 +140,8 @@ class Proposals:
             self._judge_anew(call, found)
         else:
             self._desk.assign(call, found)
-            self._admit(call, verdict == "ask", reason)
+            asks = verdict == "ask" and not self._desk.approvals.remembered(found.spec)
+            self._admit(call, asks, reason)
 
     def _judge_anew(self, call: Call, found: Found) -> None:
         self._desk.assign(call, found)

@@ -76,6 +76,8 @@ class Run:
     """Of a sub-run: whose step waits for it."""
     ticket: str = ""
     """Of a sub-run: who in that step waits."""
+    by_tool: bool = False
+    """Of a sub-run: a server tool waits for it, and so for its calls."""
     subs: dict[RunId, "Run"] = field(default_factory=dict)
     """Its step's sub-runs, as long as they are under way."""
     subs_made: int = 0

@@ -100,7 +100,7 @@ class Runs:
             self.queue.append(request)
 
     def _why_not_now(self, request: Request) -> PeerError | None:
-        if request.run_id in self._used:
+        if request.run_id in self._used or request.run_id in self.live.begun:
             return PeerError(CommandCode.DUPLICATE_ID, "this run id was used before in the thread")
         if self.run is not None and request.if_busy == "reject":
             return PeerError(CommandCode.BUSY, "a run is under way on this thread")

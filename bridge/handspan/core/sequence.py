@@ -30,6 +30,9 @@ class Sink(Protocol):
     def message_taken(self, message_id: str) -> bool:
         """Whether a message of the thread has this id."""
 
+    def is_anothers(self, name: str) -> bool:
+        """Whether another run, or sub-run, of this stream has begun what has this id."""
+
     def role_of(self, message_id: str) -> str | None:
         """The role of the thread's message of this id, if there is one."""
 
@@ -78,7 +81,8 @@ class Sequence:
         self._aliases: dict[str, MessageId] = {}
         """Every message id the agent used in this step, to its newest."""
         self._reasoning: dict[str, MessageId] = {}
-        self._spans: list[str] = []
+        self._spans: dict[str, str] = {}
+        """The span that is open: the agent's id to ours."""
         self._anchor: MessageId | None = None
         """The assistant message that a call made now belongs to."""
         self._steps_calls: dict[str, CallId] = {}
@@ -91,6 +95,10 @@ class Sequence:
         self._close_reasoning()
         for provider_id in list(self._open_calls):
             self._end_call(provider_id)
+
+    def end_texts(self) -> None:
+        """End the texts under way; the next one is a new message."""
+        self._close_texts()
 
     @property
     def open_texts(self) -> list[str]:
@@ -149,8 +157,9 @@ class Sequence:
     def _span(self, agent_id: str) -> None:
         if self._spans:
             raise Misplaced("REASONING_START inside a span that is open")
-        self._spans.append(agent_id)
-        self._sink.emit({"type": "REASONING_START", "messageId": agent_id})
+        span = self._sink.new_id("r") if self._sink.is_anothers(agent_id) else agent_id
+        self._spans[agent_id] = span
+        self._sink.emit({"type": "REASONING_START", "messageId": span})
 
     def _begin_reasoning(self, agent_id: str, more: Mapping[str, Json]) -> None:
         message = self._fresh_message(agent_id)
@@ -163,7 +172,7 @@ class Sequence:
         for message in reversed(self._reasoning.values()):
             self._sink.emit({"type": "REASONING_MESSAGE_END", "messageId": message})
         self._reasoning.clear()
-        for span in reversed(self._spans):
+        for span in reversed(self._spans.values()):
             self._sink.emit({"type": "REASONING_END", "messageId": span})
         self._spans.clear()
 

@@ -69,7 +69,11 @@ class StepSink:
         return self._space.ids.new(kind)
 
     def message_taken(self, message_id: str) -> bool:
-        return self._space.transcript.has(message_id)
+        others = self._space.is_anothers(message_id, self._run.owner)
+        return others or self._space.transcript.has(message_id)
+
+    def is_anothers(self, name: str) -> bool:
+        return self._space.is_anothers(name, self._run.owner)
 
     def role_of(self, message_id: str) -> str | None:
         return self._space.transcript.role_of(message_id)
@@ -112,11 +116,11 @@ def change_state(
     most = space.policy.state_bytes
     after = state if patch is None else patched(space.transcript.state, patch, most)
     _check_state(space, after)
-    space.record("state")
     if patch is not None:
         space.emit({"type": "STATE_DELTA", "delta": list(patch)}, owner)
     else:
         space.emit({"type": "STATE_SNAPSHOT", "snapshot": state}, owner)
+    space.record("state")
 
 
 def _check_state(space: Space, state: Json) -> None:

@@ -22,6 +22,14 @@ from .transcript import Transcript
 
 Json = Any
 
+_BEGINNINGS = {
+    "TEXT_MESSAGE_START": "messageId",
+    "REASONING_START": "messageId",
+    "REASONING_MESSAGE_START": "messageId",
+    "ACTIVITY_SNAPSHOT": "messageId",
+    "TOOL_CALL_START": "toolCallId",
+}
+
 
 class Space:
     """Shared by one thread's parts; `now` and `effects` are of the `handle` under way."""
@@ -32,6 +40,7 @@ class Space:
         "key",
         "log",
         "now",
+        "owners",
         "pages",
         "policy",
         "readers",
@@ -58,6 +67,8 @@ class Space:
         """The state was changed between runs: the next one says it again."""
         self.suggestions: tuple[str, ...] = ()
         """What the user might say next; of the last run, until another begins."""
+        self.owners: dict[str, RunId | None] = {}
+        """Whose each id is: of each text, thought, span, activity and call of the run."""
         self.now = 0.0
         self.effects: list[ThreadEffect] = []
 
@@ -84,9 +95,21 @@ class Space:
         """Take one event into the log and the messages; the only way in. `owner`: a sub-run."""
         if owner is not None:
             event["subagentRunId"] = owner
+        self._own(event, owner)
         encoded = encode(event)
         self.transcript.apply(event)
         self.log.append(encoded)
+
+    def _own(self, event: Mapping[str, Json], owner: RunId | None) -> None:
+        kind = event["type"]
+        if kind == "RUN_STARTED":
+            self.owners = {}
+        elif kind in _BEGINNINGS:
+            self.owners.setdefault(event[_BEGINNINGS[kind]], owner)
+
+    def is_anothers(self, name: str, owner: RunId | None) -> bool:
+        """Whether somebody else in this run has begun what has this id."""
+        return self.owners.get(name, owner) != owner
 
     def emit_delta(self, head: bytes, message_id: str, delta: str) -> None:
         """`emit` for what comes by the thousand: a delta whose event begins with `head`.

@@ -28,6 +28,9 @@ from .space import Space
 Json = Any
 
 
+_TOO_MUCH = "the run said more than it may"
+
+
 class Speech:
     """The ears of a thread."""
 
@@ -55,12 +58,12 @@ class Speech:
     def text_said(self, event: i.TextSaid) -> None:
         run = self._live.speaking(event.run_id, event.depth)
         if run is not None and run.step.emission is not None:
-            most = self._space.policy.output_bytes
+            most, root = self._space.policy.output_bytes, run.root
             for delta in event.deltas:
-                run.step.emission.text(delta)
-                if run.root.said_chars > most:
-                    self._check_output(run)
+                if root.said_chars + len(delta) > most:
+                    self._endings.fail(root, RunCode.OUTPUT_LIMIT, _TOO_MUCH)
                     break
+                run.step.emission.text(delta)
 
     def reasoning_said(self, event: i.ReasoningSaid) -> None:
         run = self._live.speaking(event.run_id, event.depth)
@@ -102,7 +105,7 @@ class Speech:
             return
         call = self._desk.calls[run.step.emission.call(event.wish, event.name, event.raw)]
         if event.ticket is not None:
-            call.ticket, call.by_tool = event.ticket, event.by_tool
+            call.ticket, call.by_tool = event.ticket, event.by_tool or run.by_tool
             self._proposals.propose(call)
         self._check_output(run)
 
@@ -159,7 +162,7 @@ class Speech:
         root = run.root
         over = root.said_chars > self._space.policy.output_bytes
         if over and self._live.root is root:
-            self._endings.fail(root, RunCode.OUTPUT_LIMIT, "the run said more than it may")
+            self._endings.fail(root, RunCode.OUTPUT_LIMIT, _TOO_MUCH)
 
 
 def _too_late(event: i.CallSaid) -> CallValue:

@@ -69,6 +69,8 @@ class Subruns:
         self._space.do(GiveResult(event.ticket, value, ()))
 
     def _begin(self, event: DelegateSaid, parent: Run) -> None:
+        if parent.step.emission is not None:
+            parent.step.emission.end_texts()
         root = parent.root
         root.subs_made += 1
         sub = Run(
@@ -78,6 +80,7 @@ class Subruns:
             principal=root.principal,
             parent=parent,
             ticket=event.ticket,
+            by_tool=event.by_tool or parent.by_tool,
             context=root.context,
             context_began=root.context_began,
             forwarded_props=root.forwarded_props,

@@ -368,5 +368,6 @@ _HANDLERS: Final[Mapping[type, Callable[[Thread, Any], None]]] = {
     i.SuggestionsMade: lambda thread, event: thread.runs.suggestions_made(event),
     i.ToolReturned: Thread._tool_returned,
     i.Deleted: Thread._deleted,
+    i.Evicted: lambda thread, _: thread.runs.stop_suggesting(),
     i.DeadlinePassed: Thread._deadline_passed,
 }

@@ -207,6 +207,7 @@ class Driver:
     def evict(self) -> None:
         """Let idle threads that are too old or too many leave memory; and again in a while."""
         for key in self.hub.to_evict(self.clock.now()):
+            self.tell_thread(key, i.Evicted())
             self.hub.drop(key)
         self._plan_sweep()
 

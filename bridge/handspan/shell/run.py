@@ -210,6 +210,7 @@ class Run:
                 agent=agent,
                 text=message,
                 ticket=ticket,
+                by_tool=self._by_tool,
             )
         )
         try:
@@ -366,6 +367,8 @@ def for_tool(run: Run) -> Run:
 def _raw(args: Mapping[str, Json] | str | None) -> str:
     if args is None:
         return "{}"
+    if not isinstance(args, str | Mapping):
+        raise UsageError(f"arguments are a mapping or a text, not {type(args).__name__}")
     return args if isinstance(args, str) else encode(dict(args)).decode()
 
 
