@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
+from ag_ui.core import ToolCallEndEvent, ToolCallStartEvent
 from tests.core.verifier import Stream
 
-from handspan import Allow, Bridge, Policy, Run
+from handspan import Allow, Bridge, Policy, Principal, Run
 from handspan.core.transcript import broken_rules
 from handspan.testing import Page, World, settle
 
@@ -426,6 +427,51 @@ async def test_p8_runs_of_one_name_on_two_threads_do_not_know_each_other() -> No
         await settle()
         assert [look.run_id for look in bridge.threads] == [None, None]
         assert (await runs[1].finished)["reason"] == "completed"
+
+
+@pytest.mark.parametrize("kind", ["a server tool", "before_call", "after_call"])
+async def test_p8_calls_of_one_name_of_two_users_do_not_know_each_other(kind: str) -> None:
+    """A provider may name its calls as it likes, for every user the same."""
+    gates = {name: asyncio.Event() for name in ("ann", "ben")}
+
+    async def agent(run: Run) -> AsyncIterator[Any]:
+        if run.depth == 0:
+            yield ToolCallStartEvent(tool_call_id="call_0", tool_call_name="srv")
+            yield ToolCallEndEvent(tool_call_id="call_0")
+
+    async def wait(moment: str, user: str) -> None:
+        if moment == kind:
+            await gates[user].wait()
+
+    bridge = Bridge(agents={"default": agent})
+
+    @bridge.tool
+    async def srv(run: Run) -> None:
+        await wait("a server tool", run.principal.id)
+
+    @bridge.hook("before_call")
+    async def before_call(asked: Any, next_: Any) -> Any:
+        await wait("before_call", asked.run.principal.id)
+        return await next_(asked)
+
+    @bridge.hook("after_call")
+    async def after_call(result: Any, next_: Any) -> Any:
+        await wait("after_call", "ben")
+        return await next_(result)
+
+    async with World(bridge) as world:
+        runs = {
+            name: asyncio.ensure_future(bridge.run("go", principal=Principal(name)))
+            for name in gates
+        }
+        await settle()
+        runs["ann"].cancel()
+        await settle()
+        assert not runs["ben"].done()
+        gates["ben"].set()
+        await settle()
+        assert runs["ben"].result().reason == "completed"
+        assert world.leftovers() == []
 
 
 async def test_p12_server_tools_that_delegate_do_not_wait_for_the_places_they_hold() -> None:
