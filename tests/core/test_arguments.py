@@ -14,6 +14,7 @@ from handspan.core.arguments import (
     Problem,
     ToolSpec,
     check_arguments,
+    fit,
     parse_arguments,
     told,
 )
@@ -107,6 +108,29 @@ def test_p3_at_most_ten_errors_are_told():
     assert isinstance(bad, BadArguments)
     assert len(bad.problems) == PROBLEMS_MAX == 10
     assert bad.message.count("/f") == 10
+
+
+WRAPPED = {"parameters": takes("toolName", "args", toolName="string", args="object")}
+FITS = [
+    ("a tool's own", "t", spec("t", parameters=NUMBER), {"x": 1}, True),
+    ("not a tool's own", "t", spec("t", parameters=NUMBER), {"x": "1"}, False),
+    ("a wildcard takes what it is", "search", spec("*", **WRAPPED), {"q": 1}, True),
+    ("a wildcard's schema is of both", "search", spec("*", parameters=NUMBER), {"x": 1}, False),
+    ("a wildcard by its own name", "*", spec("*", parameters=NUMBER), {"x": 1}, True),
+    ("and not wrapped", "*", spec("*", **WRAPPED), {"q": 1}, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "args", "fits"), [c[1:] for c in FITS], ids=[c[0] for c in FITS]
+)
+def test_p3_arguments_fit_the_tool_that_will_carry_the_call_out(name, made, args, fits):
+    """A wildcard is given {toolName, args}, and that is what its schema judges (C117)."""
+    good = fit(name, args, made)
+    if fits:
+        assert good is args
+    else:
+        assert isinstance(good, BadArguments)
 
 
 JSON = st.recursive(

@@ -141,10 +141,9 @@ def test_a_name_that_somebody_has_and_does_not_offer_is_withheld(pages, server, 
     assert is_withheld("t", pages, specs(*server)) is withheld
 
 
-def test_who_answers_is_told_as_a_page_or_the_server_and_whether_by_the_wildcard():
+def test_who_answers_is_told_as_a_page_or_the_server():
     mine = page("a", T)
-    assert (Found(T, mine).session, Found(T, mine).wildcard) == ("a", False)
-    assert (Found(WILD, None).session, Found(WILD, None).wildcard) == (None, True)
+    assert (Found(T, mine).session, Found(WILD, None).session) == ("a", None)
 
 
 @pytest.mark.parametrize("count", [NOBODY_NAMES, NOBODY_NAMES + 1])

@@ -26,10 +26,6 @@ class Found:
     def session(self) -> SessionId | None:
         return self.page.session if self.page else None
 
-    @property
-    def wildcard(self) -> bool:
-        return self.spec.name == WILDCARD
-
 
 def resolve(
     name: str,
