@@ -327,6 +327,10 @@ MISPLACED = [
     ("no kind", [(None, {})]),
     ("a chunk whose delta is a number", [text("CHUNK", delta=1)]),
     ("an activity on a text", [text("START"), ("ACTIVITY_SNAPSHOT", {"messageId": "m1"})]),
+    ("an activity of no type", [("ACTIVITY_SNAPSHOT", {"messageId": "y", "content": {}})]),
+    ("an activity of nothing", [("ACTIVITY_SNAPSHOT", {"messageId": "y", "activityType": "p"})]),
+    ("a change of nothing", [("ACTIVITY_DELTA", {"messageId": "y"})]),
+    ("a change that is a number", [("ACTIVITY_DELTA", {"messageId": "y", "patch": 7})]),
 ]
 
 
@@ -334,6 +338,21 @@ MISPLACED = [
 def test_p6_an_event_out_of_order_is_misplaced(said):
     with pytest.raises(Misplaced):
         saying(*said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("ACTIVITY_SNAPSHOT", {"messageId": "x", "activityType": "p", "content": {}}),
+        ("ACTIVITY_DELTA", {"messageId": "x", "patch": []}),
+        ("REASONING_ENCRYPTED_VALUE", {"subtype": "message", "entityId": "x"}),
+    ],
+)
+def test_p6_what_another_run_has_begun_is_not_this_ones_to_change(said):
+    sink = Sink()
+    sink.others = {"x"}
+    with pytest.raises(Misplaced, match="another's"):
+        Emission(sink).event({"type": said[0], **said[1]})
 
 
 @pytest.mark.parametrize(

@@ -345,3 +345,13 @@ def order_of(sink, name, order):
         return method(*args)
 
     setattr(sink, name, noted)
+
+
+def test_p6_a_text_that_was_ended_goes_on_as_another_message():
+    sink = Sink()
+    emission = Emission(sink)
+    emission.text("before")
+    emission.end_texts()
+    assert emission.open_texts == []
+    emission.text("after")
+    assert [e["type"] for e in sink.events].count("TEXT_MESSAGE_START") == 2

@@ -281,3 +281,12 @@ def test_a_reader_of_the_thread_carries_calls_out_too():
     call = desk.calls[sink.call_started("c1", "t", "m1")]
     sink.call_provided("c1", "made up")
     assert call.open
+
+
+@pytest.mark.parametrize("sub", [False, True])
+def test_p6_what_the_other_of_two_runs_began_is_anothers(sub):
+    space, sink, *_ = a_sink(sub=sub)
+    space.emit({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"}, "r3")
+    assert sink.is_anothers("m")
+    assert sink.message_taken("m")
+    assert not sink.is_anothers("free")

@@ -138,3 +138,14 @@ def test_a_run_without_a_page_sees_its_own_context_only(starter):
     one = space()
     one.pages = {"b": page("b", context=said(a="another's"))}
     assert one.context_of(starter, said(a=2), ()) == said(a=2)
+
+
+def test_p6_an_id_is_whose_began_it_until_the_next_run():
+    one = space()
+    one.emit({"type": "RUN_STARTED", "threadId": "t1", "runId": "r"})
+    one.emit({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"}, "sub")
+    one.emit({"type": "TEXT_MESSAGE_END", "messageId": "m"}, "sub")
+    assert [one.is_anothers("m", owner) for owner in (None, "sub", "other")] == [True, False, True]
+    assert not one.is_anothers("free", None)
+    one.emit({"type": "RUN_STARTED", "threadId": "t1", "runId": "r2"})
+    assert not one.is_anothers("m", None)

@@ -69,8 +69,8 @@ class Subruns:
         self._space.do(GiveResult(event.ticket, value, ()))
 
     def _begin(self, event: DelegateSaid, parent: Run) -> None:
-        if parent.step.emission is not None:
-            parent.step.emission.end_texts()
+        assert parent.step.emission is not None  # of `waiting`
+        parent.step.emission.end_texts()
         root = parent.root
         root.subs_made += 1
         sub = Run(
