@@ -10,6 +10,7 @@ from tests.core.orders import Orders, Question
 
 from handspan.core import inputs as i
 from handspan.core.parties import ThreadKey
+from handspan_protocol.ids import RunId
 
 MANNERS = ("yes", "yes", "changed", "no", "failed", "third")
 
@@ -43,12 +44,14 @@ class Application:
             self.world.tell(asked.key, answer_to(other, "yes", subject=asked.subject))
 
     @does(2, "open question", which=at)
-    def a_depth_that_nobody_asked_about_is_judged(self, which):
+    def another_is_judged_than_was_asked_about(self, which):
+        """Another depth of the run, or another run."""
         asked = self.open_questions()[which % len(self.open_questions())]
-        run = self.world.threads[asked.key].runs.live.get(asked.subject)
-        if run is not None:
-            self.world.tell(asked.key, i.StopsJudged(run.id, run.depth + 1, True))
-            self.world.tell(asked.key, i.StepReviewed(run.id, run.depth + 1))
+        for depth in (asked.depth - 1, asked.depth + 1):
+            for kind in (i.StopsJudged, i.StepReviewed):
+                more = (True,) if kind is i.StopsJudged else ()
+                self.world.tell(asked.key, kind(asked.subject, depth, *more))
+        self.world.tell(asked.key, i.SuggestionsMade(RunId("another"), ("more",)))
 
     def open_questions(self) -> list[Question]:
         return list(self.orders.questions.open.values())

@@ -14,6 +14,7 @@ from tests.core.builders import World
 from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
+from handspan.core.call import CallState
 from handspan.core.parties import ThreadKey
 from handspan.core.transcript import broken_rules
 
@@ -49,13 +50,16 @@ class Orders:
             return
         thread = self.world.threads[target]
         grown = thread.head - self.heads.get(target, 0)
-        wanted = self.questions.answered(target, message)
-        assert wanted or not (effects or grown), f"P5: {message} was not wanted: {effects}"
+        asked = self.questions.answered(target, message)
+        if asked is None and type(message) in ANSWERS:
+            assert (effects, grown) == ([], 0), f"P5: {message} was not wanted"
         self.promises.asked(target, message)
         for effect in effects:
             self._effect(target, effect)
         if isinstance(message, i.LeaveAsked | i.ResultGiven | i.ApprovalGiven):
             self._refused_changes_nothing(target, message, effects, grown)
+        if asked is not None:
+            obeyed(asked, message, thread)
         self.heads[target] = thread.head
         if thread.run is None:
             assert broken_rules(thread.space.transcript.view()) == [], "P1: after a run"
@@ -209,18 +213,17 @@ class Questions:
         """All that ever were."""
         self._once: set[tuple[ThreadKey, str, str, int]] = set()
 
-    def answered(self, key: Any, message: Any) -> bool:
-        """Whether this may change something: it is no answer, or one that was waited for."""
-        kind = _ANSWERS.get(type(message))
+    def answered(self, key: Any, message: Any) -> Question | None:
+        """The question that this answers, and that is closed with it; None: there is none."""
+        kind = ANSWERS.get(type(message))
         if kind is None:
-            return True
+            return None
         name = (key, _manner(kind), _subject(message))
         asked = self.open.get(name)
         depth = getattr(message, "depth", None)
         if asked is None or asked.kind != kind or depth not in (None, asked.depth):
-            return False
-        del self.open[name]
-        return True
+            return None
+        return self.open.pop(name)
 
     def effect(self, key: Any, effect: Any) -> None:
         if type(effect) in _ASKS:
@@ -275,7 +278,7 @@ _ASKS: Final[dict[type, str]] = {
     e.Suggest: "suggest",
 }
 
-_ANSWERS: Final[dict[type, str]] = {
+ANSWERS: Final[dict[type, str]] = {
     i.RunJudged: "before_run",
     i.CallJudged: "before_call",
     i.ArgumentsRepaired: "repair_arguments",
@@ -284,6 +287,22 @@ _ANSWERS: Final[dict[type, str]] = {
     i.StopsJudged: "stop_when",
     i.SuggestionsMade: "suggest",
 }
+
+
+def obeyed(asked: Question, message: Any, thread: Any) -> None:
+    """A verdict is obeyed, and holds only for what was judged (P10)."""
+    if isinstance(message, i.RunJudged):
+        assert message.request is not None or thread.runs.live.get(message.run_id) is None
+    if not isinstance(message, i.CallJudged):
+        return
+    call = thread.desk.calls.get(message.call_id)
+    if call is None or not call.open or call.hook is not None:
+        return
+    assert message.verdict != "deny", f"{call.id} was denied, and is {call.state}"
+    waits = call.state is CallState.WAITING_APPROVAL
+    assert waits is (message.verdict == "ask"), f"{message.verdict}, and {call.id} is {call.state}"
+    judged = (asked.order.spec.digest, asked.order.args)
+    assert (call.spec.digest, call.args) == judged, f"{call.id} is not what was judged"
 
 
 def _manner(kind: str) -> str:

@@ -11,6 +11,7 @@ from tests.core.verifier import Stream
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
+from handspan.core.transcript import broken_rules
 from handspan_protocol import frames as f
 
 AGENTS = ("default", "helper")
@@ -67,6 +68,20 @@ def test_p6_one_name_for_two_things_of_two_lanes(first: Any, then: Any, below_fi
     stream = Stream()
     for event in world.events():
         stream.take(event)
+
+
+def test_p1_an_activity_with_the_name_of_an_empty_text_carries_no_calls() -> None:
+    """A text that ended without a word is no message: its name is free, and another may take it."""
+    world = World(agents=AGENTS)
+    for number in range(2):
+        run = world.start()
+        say(world, run, EMPTY, EMPTY_ENDS, ACTIVITY)
+        if number == 0:
+            world.call(run, "nobody_has_it")
+        world.end(run)
+        world.abort()
+    assert broken_rules(world.messages()) == []
+    assert all("toolCalls" not in m for m in world.messages() if m["role"] == "activity")
 
 
 def test_a_run_may_not_have_the_name_that_a_sub_run_had() -> None:

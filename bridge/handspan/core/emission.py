@@ -209,6 +209,8 @@ class Emission(Sequence):
             whole = bool(_text_of(event, "activityType")) and isinstance(event.get("content"), dict)
         if not whole:
             raise Misplaced(f"{event['type']} for {message} without its content")
+        if message == self._anchor:  # the name of a text that said nothing: no calls hang on it
+            self._anchor = None
         self._sink.emit(_clean(event))
 
     def _take_custom(self, event: Mapping[str, Json]) -> None:

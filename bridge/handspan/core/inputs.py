@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from handspan_protocol.errors import CallCode
-from handspan_protocol.frames import (
-    ContextItem,
-    JournalEntry,
-)
+from handspan_protocol.frames import ContextItem, JournalEntry
 from handspan_protocol.ids import CallId, DocumentId, RunId, SessionId
 
 from .parties import ANONYMOUS, Asker, PageView, Principal
@@ -273,7 +270,6 @@ class DelegateSaid:
 @dataclass(frozen=True, slots=True)
 class StepShaped:
     """Hooks have shaped the step: another agent speaks, or some tools are kept from it."""
-
     run_id: RunId
     depth: int
     agent: str
@@ -346,7 +342,6 @@ class StepReviewed:
 @dataclass(frozen=True, slots=True)
 class SuggestionsMade:
     """What the user might say next, after this run."""
-
     run_id: RunId
     items: tuple[str, ...]
 
