@@ -300,7 +300,8 @@ def obeyed(asked: Question, message: Any, thread: Any) -> None:
         return
     assert message.verdict != "deny", f"{call.id} was denied, and is {call.state}"
     waits = call.state is CallState.WAITING_APPROVAL
-    assert waits is (message.verdict == "ask"), f"{message.verdict}, and {call.id} is {call.state}"
+    asks = message.verdict == "ask" and not thread.desk.approvals.remembered(call.spec)
+    assert waits is asks, f"{message.verdict}, and {call.id} is {call.state}"
     judged = (asked.order.spec.digest, asked.order.args)
     assert (call.spec.digest, call.args) == judged, f"{call.id} is not what was judged"
 

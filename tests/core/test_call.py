@@ -253,6 +253,7 @@ def test_a_call_is_proposed_and_nothing_is_known_of_it():
         "ticket": None,
         "by_tool": False,
         "hook": None,
+        "judged": False,
         "state": S.PROPOSED,
         "ended": False,
         "over_limit": None,

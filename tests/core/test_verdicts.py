@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import pytest
 from tests.core.builders import tool
 
 from handspan.core import effects as e
 
 
-@pytest.mark.xfail(strict=True, reason="only a tool that wishes approval itself is asked for again")
 def test_p10_what_a_hook_had_a_human_approve_is_not_carried_out_in_another_definition(
     make: Any,
 ) -> None:

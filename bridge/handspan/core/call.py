@@ -174,6 +174,8 @@ class Call:
     """A server tool waits for it, and so it must not wait for a place among the server tools."""
     hook: Hook | None = None
     """The hook that is at work on it."""
+    judged: bool = False
+    """A hook let it through, or a human whom it asked: for the definition it has now, no other."""
     state: CallState = CallState.PROPOSED
     ended: bool = False
     """Its end event was seen: the text is final."""

@@ -152,7 +152,7 @@ class Homes:
         if call.state is CallState.WAITING_APPROVAL:
             reason = call.approval.reason if call.approval else None
             self._desk.approvals.ask(call, CallEvent.ASKED, reason)
-        elif changed and self._desk.approvals.needed(found.spec):
+        elif changed and (call.judged or self._desk.approvals.needed(found.spec)):
             message = "the tool changed after the call was approved; call it again"
             self._desk.refuse(call, CallCode.UNAVAILABLE, message)
         else:

@@ -1,7 +1,6 @@
-"""What can happen: the past facts that the two machines are told, as frozen data.
+"""What can happen: the past facts that a thread is told, as frozen data. Decides nothing.
 
-Every input could cross a network: plain values, no callables except compiled validators, which are
-values too (equal schema text, equal judgement). Nothing here decides anything.
+Every input could cross a network: plain values, no callables except compiled validators.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,6 @@ from handspan_protocol.ids import CallId, DocumentId, RunId, SessionId
 from .parties import ANONYMOUS, Asker, PageView, Principal
 
 Json = Any
-
 
 # ---- what a thread is told by sessions -------------------------------------------------------
 
@@ -270,6 +268,7 @@ class DelegateSaid:
 @dataclass(frozen=True, slots=True)
 class StepShaped:
     """Hooks have shaped the step: another agent speaks, or some tools are kept from it."""
+
     run_id: RunId
     depth: int
     agent: str
@@ -342,6 +341,7 @@ class StepReviewed:
 @dataclass(frozen=True, slots=True)
 class SuggestionsMade:
     """What the user might say next, after this run."""
+
     run_id: RunId
     items: tuple[str, ...]
 
@@ -353,7 +353,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The thread leaves memory; nobody waits for anything of it."""
+    """The thread leaves memory."""
 
 
 @dataclass(frozen=True, slots=True)

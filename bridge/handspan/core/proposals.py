@@ -140,6 +140,7 @@ class Proposals:
             self._judge_anew(call, found)
         else:
             self._desk.assign(call, found)
+            call.judged = True
             asks = verdict == "ask" and not self._desk.approvals.remembered(found.spec)
             self._admit(call, asks, reason)
 
