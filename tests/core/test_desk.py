@@ -711,3 +711,17 @@ def test_p5_an_answer_that_the_hook_has_not_seen_is_shown_to_nobody():
     desk.let_go(call)
     assert (call.final.code, call.final.answer.value) == (CallCode.ABORTED, None)
     assert call.settlement.answer.value == "secret"
+
+
+def test_p2_none_is_forgotten_while_all_wait_for_their_hook(monkeypatch):
+    monkeypatch.setattr(desk_room, "SETTLED_KEPT", 1)
+    _, desk, run, _ = a_desk(hooks=["after_call"])
+    waiting = [queued(desk, run) for _ in range(2)]
+    for call in waiting:
+        desk.settle(call, GONE)
+    last = queued(desk, run)
+    desk.abort(last)
+    assert all(call.id in desk.calls for call in waiting)
+    assert last.id not in desk.calls
+    desk.revised(waiting[0], None)
+    assert waiting[0].id not in desk.calls

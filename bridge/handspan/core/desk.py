@@ -318,8 +318,11 @@ class Desk:
         return wish is not None and is_id(wish) and not known
 
     def _forget_old(self) -> None:
-        while sum(c.over for c in self.calls.values()) > SETTLED_KEPT:
-            oldest = next(c for c in self.calls.values() if c.over)
+        """One whose result waits for its hook is not old: its step waits for it."""
+        while len(self.calls) - len(self.open_calls) > SETTLED_KEPT:
+            oldest = next((c for c in self.calls.values() if c.over), None)
+            if oldest is None:
+                return
             del self.calls[oldest.id]
 
 
