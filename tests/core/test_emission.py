@@ -647,3 +647,18 @@ def test_p6_whatever_is_said_comes_out_in_order_or_is_misplaced(said):
     emission.close()
     assert sink.stream.lanes[None].open == set()
     assert sorted(sink.ended) == sorted(sink.calls)
+
+
+@pytest.mark.parametrize(("activity", "parent"), [("m1", "m:1"), ("y1", "m1")])
+def test_p1_no_call_hangs_on_an_activity_that_took_the_name_of_a_silent_text(activity, parent):
+    sink = Sink()
+    emission = Emission(sink)
+    emission.event({"type": "TEXT_MESSAGE_START", "messageId": "m1"})
+    emission.event({"type": "TEXT_MESSAGE_END", "messageId": "m1"})
+    del sink.roles["m1"]  # it said nothing, and so it is no message
+    emission.event(
+        {"type": "ACTIVITY_SNAPSHOT", "messageId": activity, "activityType": "p", "content": {}}
+    )
+    emission.call("c1", "t", "{}")
+    (call,) = [event for event in sink.events if event["type"] == "TOOL_CALL_START"]
+    assert call["parentMessageId"] == parent
