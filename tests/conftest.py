@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 FULL_FORM = os.environ.get("HANDSPAN_LONG", "") not in ("", "0")
 REQUIRED = frozenset(os.environ.get("HANDSPAN_REQUIRE", "").split())
@@ -27,10 +27,20 @@ CHROMIUM_MAC = (
     Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
 )
 
+SLOW = [HealthCheck.too_slow]
+"""A machine may be busy with something else; that is no fault of the strategy."""
+
 settings.register_profile(
-    "short", max_examples=50, deadline=None, derandomize=True, print_blob=True
+    "short",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=SLOW,
 )
-settings.register_profile("long", max_examples=2_000, deadline=None, print_blob=True)
+settings.register_profile(
+    "long", max_examples=2_000, deadline=None, print_blob=True, suppress_health_check=SLOW
+)
 settings.load_profile("long" if FULL_FORM else "short")
 
 
