@@ -72,8 +72,9 @@ def test_every_row_of_the_code_stops_for_the_reason_that_it_names():
     rows = [row for row in TABLE if row not in (HANDED, "otherwise")]
     for row, name in zip(ROWS, rows, strict=True):
         facts, verdict = TABLE[name]
-        assert row.judge(step(**facts), POLICY) == verdict == Stop(row.reason)
-        assert row.judge(step(), POLICY) is None
+        assert row.holds(step(**facts), POLICY) is True
+        assert verdict == Stop(row.reason)
+        assert row.holds(step(), POLICY) is False
         assert row.when
 
 
@@ -319,7 +320,7 @@ def test_a_row_says_which_steps_it_is_asked_about(of_handover, of_button, asked)
     row = Row(
         when="never",
         reason=R.ABORTED,
-        judge=lambda step, policy: None,
+        holds=lambda step, policy: False,
         of_handover=of_handover,
         of_button=of_button,
     )
@@ -332,7 +333,7 @@ def test_a_row_says_which_steps_it_is_asked_about(of_handover, of_button, asked)
 
 
 def test_a_row_is_asked_about_every_step_unless_it_says_otherwise():
-    row = Row(when="never", reason=R.ABORTED, judge=lambda step, policy: None)
+    row = Row(when="never", reason=R.ABORTED, holds=lambda step, policy: False)
     assert (row.of_handover, row.of_button) == (True, True)
 
 

@@ -63,13 +63,13 @@ Verdict = Continue | Judge | Stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of the table; `judge` gives its verdict, or None for the next row."""
+    """One row of the table: the run stops, for `reason`, when it holds."""
 
     when: str
     """In words, for people."""
     reason: StopReason
-    """Why the run stops when it holds."""
-    judge: Callable[[StepFacts, Policy], Verdict | None]
+    holds: Callable[[StepFacts, Policy], bool | None]
+    """None: not known yet, the stop conditions must be evaluated first."""
     of_handover: bool = True
     """Whether a step that handed over is asked."""
     of_button: bool = True
@@ -82,9 +82,11 @@ class Row:
 def should_continue(step: StepFacts, policy: Policy) -> Verdict:
     """Go on or stop, and why. Total: what no row stops goes on."""
     for row in ROWS:
-        verdict = row.judge(step, policy) if row.applies(step) else None
-        if verdict is not None:
-            return verdict
+        holds = row.applies(step) and row.holds(step, policy)
+        if holds is None:
+            return Judge()
+        if holds:
+            return Stop(row.reason)
     return Continue()
 
 
@@ -95,8 +97,8 @@ def wants_follow_up(call: CallFacts, policy: Policy) -> bool:
     return not call.failed or policy.on_error == "resume"
 
 
-def _aborted(step: StepFacts, policy: Policy) -> Verdict | None:
-    return Stop(StopReason.ABORTED) if step.aborted else None
+def _aborted(step: StepFacts, policy: Policy) -> bool:
+    return step.aborted
 
 
 def is_whole(finish_reason: str | None) -> bool:
@@ -104,77 +106,72 @@ def is_whole(finish_reason: str | None) -> bool:
     return finish_reason in WHOLE_FINISH_REASONS
 
 
-def _truncated(step: StepFacts, policy: Policy) -> Verdict | None:
-    return None if is_whole(step.finish_reason) else Stop(StopReason.TRUNCATED)
+def _truncated(step: StepFacts, policy: Policy) -> bool:
+    return not is_whole(step.finish_reason)
 
 
-def _invoked(step: StepFacts, policy: Policy) -> Verdict | None:
-    if not step.invoked or (step.invoke_follow_up and not any(c.failed for c in step.calls)):
-        return None
-    return Stop(StopReason.NO_FOLLOW_UP)
+def _invoked(step: StepFacts, policy: Policy) -> bool:
+    wanted = step.invoke_follow_up and not any(call.failed for call in step.calls)
+    return step.invoked and not wanted
 
 
-def _no_calls(step: StepFacts, policy: Policy) -> Verdict | None:
-    return None if step.calls else Stop(StopReason.COMPLETED)
+def _no_calls(step: StepFacts, policy: Policy) -> bool:
+    return not step.calls
 
 
-def _nobody_wants(step: StepFacts, policy: Policy) -> Verdict | None:
-    wanted = any(wants_follow_up(call, policy) for call in step.calls)
-    return None if wanted else Stop(StopReason.NO_FOLLOW_UP)
+def _nobody_wants(step: StepFacts, policy: Policy) -> bool:
+    return not any(wants_follow_up(call, policy) for call in step.calls)
 
 
-def _stop_condition(step: StepFacts, policy: Policy) -> Verdict | None:
-    if not policy.stop_when or step.stop_condition is False:
-        return None
-    return Judge() if step.stop_condition is None else Stop(StopReason.STOP_CONDITION)
+def _stop_condition(step: StepFacts, policy: Policy) -> bool | None:
+    return step.stop_condition if policy.stop_when else False
 
 
-def _max_depth(step: StepFacts, policy: Policy) -> Verdict | None:
-    return Stop(StopReason.MAX_DEPTH) if step.depth + 1 > policy.max_depth else None
+def _max_depth(step: StepFacts, policy: Policy) -> bool:
+    return step.depth + 1 > policy.max_depth
 
 
-def _repeating(step: StepFacts, policy: Policy) -> Verdict | None:
-    repeated = bool(step.calls) and step.repeats >= policy.max_repeats
-    return Stop(StopReason.REPEATING) if repeated else None
+def _repeating(step: StepFacts, policy: Policy) -> bool:
+    return bool(step.calls) and step.repeats >= policy.max_repeats
 
 
 ROWS: Final[tuple[Row, ...]] = (
-    Row(when="the run is aborted", reason=StopReason.ABORTED, judge=_aborted),
-    Row(when="the model was cut off", reason=StopReason.TRUNCATED, judge=_truncated),
+    Row(when="the run is aborted", reason=StopReason.ABORTED, holds=_aborted),
+    Row(when="the model was cut off", reason=StopReason.TRUNCATED, holds=_truncated),
     Row(
         when="a button's call, which failed or wants no follow-up",
         reason=StopReason.NO_FOLLOW_UP,
-        judge=_invoked,
+        holds=_invoked,
     ),
     Row(
         when="the step made no calls",
         reason=StopReason.COMPLETED,
-        judge=_no_calls,
+        holds=_no_calls,
         of_handover=False,
         of_button=False,
     ),
     Row(
         when="no call of the step wants a follow-up",
         reason=StopReason.NO_FOLLOW_UP,
-        judge=_nobody_wants,
+        holds=_nobody_wants,
         of_handover=False,
         of_button=False,
     ),
     Row(
         when="a stop condition holds",
         reason=StopReason.STOP_CONDITION,
-        judge=_stop_condition,
+        holds=_stop_condition,
         of_handover=False,
     ),
     Row(
         when="the next depth is over max_depth",
         reason=StopReason.MAX_DEPTH,
-        judge=_max_depth,
+        holds=_max_depth,
     ),
     Row(
         when="the same calls came max_repeats rounds in a row",
         reason=StopReason.REPEATING,
-        judge=_repeating,
+        holds=_repeating,
     ),
 )
 """The table, in order."""
