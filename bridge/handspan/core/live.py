@@ -15,14 +15,14 @@ from .run import Run
 class Live:
     """A tree of runs; every one is in its place until it has ended."""
 
-    __slots__ = ("_runs", "begun", "root")
+    __slots__ = ("_runs", "root", "used")
 
     def __init__(self) -> None:
         self.root: Run | None = None
         """The run under way; at most one (P8)."""
         self._runs: dict[RunId, Run] = {}
-        self.begun: set[str] = set()
-        """Every id that a run, or a sub-run, ever had here."""
+        self.used: set[RunId] = set()
+        """Every id that a run, one that waits, or a sub-run ever had here."""
 
     def __iter__(self) -> Iterator[Run]:
         """The root first, then its sub-runs in the order they began; safe against changes."""
@@ -33,7 +33,7 @@ class Live:
 
     def add(self, run: Run) -> None:
         self._runs[run.id] = run
-        self.begun.add(str(run.id))
+        self.used.add(run.id)
         if run.parent is None:
             self.root = run
         else:

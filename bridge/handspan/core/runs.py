@@ -72,7 +72,6 @@ class Runs:
         self.queue: deque[Request] = deque()
         self._suggesting: RunId | None = None
         self._roster = roster
-        self._used: set[str] = set()
 
     @property
     def run(self) -> Run | None:
@@ -86,8 +85,9 @@ class Runs:
         if problem is not None:
             self.space.reply(event.asker, error=problem)
             return
-        request = replace(event, run_id=event.run_id or RunId(self.space.ids.new("run")))
-        self._used.add(str(request.run_id))
+        run_id = event.run_id or RunId(self.space.ids.new("run"))
+        request = replace(event, run_id=run_id)
+        self.live.used.add(run_id)
         waits = self.run is not None
         self._count(request, running=0 if waits else 1, queued=1 if waits else 0)
         self._tell_accepted(request, queued=waits)
@@ -100,7 +100,7 @@ class Runs:
             self.queue.append(request)
 
     def _why_not_now(self, request: Request) -> PeerError | None:
-        if request.run_id in self._used or request.run_id in self.live.begun:
+        if request.run_id in self.live.used:
             return PeerError(CommandCode.DUPLICATE_ID, "this run id was used before in the thread")
         if self.run is not None and request.if_busy == "reject":
             return PeerError(CommandCode.BUSY, "a run is under way on this thread")
