@@ -120,12 +120,8 @@ class Proposals:
         found = self._resolved(call)
         if found is None:
             return
-        self._desk.assign(call, found)
         good = _read(call, found.spec) if args is None else fit(call.name, args, found.spec)
-        if isinstance(good, BadArguments):
-            self._desk.refuse(call, CallCode.INVALID_ARGUMENTS, good.message)
-        else:
-            self._judge(call, found.spec, good)
+        self._take(call, found, good)
 
     def judged(self, call: Call, verdict: str, reason: str | None) -> None:
         """`before_call` said allow, deny or ask; a tool that changed meanwhile is judged anew."""
@@ -137,16 +133,16 @@ class Proposals:
         if verdict == "deny":
             self._desk.refuse(call, CallCode.DENIED, reason or "this call is not allowed")
         elif spec is None or found.spec.digest != spec.digest:
-            self._judge_anew(call, found)
+            self._take(call, found, fit(call.name, call.args, found.spec))
         else:
             self._desk.assign(call, found)
             call.judged = True
             asks = verdict == "ask" and not self._desk.approvals.remembered(found.spec)
             self._admit(call, asks, reason)
 
-    def _judge_anew(self, call: Call, found: Found) -> None:
+    def _take(self, call: Call, found: Found, args: dict[str, Json] | BadArguments) -> None:
+        """These are its arguments, for this tool; bad ones are not repaired once more."""
         self._desk.assign(call, found)
-        args = fit(call.name, call.args, found.spec)
         if isinstance(args, BadArguments):
             self._desk.refuse(call, CallCode.INVALID_ARGUMENTS, args.message)
         else:

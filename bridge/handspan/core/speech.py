@@ -27,7 +27,6 @@ from .space import Space
 
 Json = Any
 
-
 _TOO_MUCH = "the run said more than it may"
 
 
@@ -105,7 +104,7 @@ class Speech:
             return
         call = self._desk.calls[run.step.emission.call(event.wish, event.name, event.raw)]
         if event.ticket is not None:
-            call.ticket, call.by_tool = event.ticket, event.by_tool or run.by_tool
+            call.ticket, call.by_tool = event.ticket, event.by_tool or call.by_tool
             self._proposals.propose(call)
         self._check_output(run)
 
