@@ -32,7 +32,7 @@ from .asks import (
     fresh,
 )
 from .crew import Crew
-from .steps import AgentFailed, called_off, goes_through
+from .steps import AgentFailed, called_off, goes_through, let_through
 from .values import CallResult, RunResult
 
 Next = Callable[[Any], Awaitable[Any]]
@@ -161,10 +161,9 @@ class Waterfall:
                 return await self.in_time(lambda: question.fall(hooks, value))
             return await question.fall(hooks, value)
         except BaseException as error:
-            if error is question.raised or goes_through(error):
+            if error is question.raised:
                 raise
-            if called_off():
-                raise asyncio.CancelledError from None  # what is said at the door counts no more
+            let_through(error)
             mark = _log(name, error)
             if question.kind.must_answer:
                 raise HookFailed(f"a {name} hook failed ({mark} in the server's log)") from None

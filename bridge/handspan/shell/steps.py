@@ -51,10 +51,7 @@ async def speak(agent: Any, run: Run) -> i.StepEnded | i.StepFailed:
         _LOG.error("agent %s: %s", run.agent, mistake)
         return run.failed(RunCode.AGENT_ERROR, str(mistake))
     except BaseException as error:
-        if goes_through(error):
-            raise
-        if called_off():
-            raise asyncio.CancelledError from None  # what is said at the door is nobody's failure
+        let_through(error)
         mark = secrets.token_hex(4)
         _LOG.exception("agent %s failed at depth %d (%s)", run.agent, run.depth, mark)
         return run.failed(RunCode.AGENT_ERROR, f"the agent failed ({mark} in the server's log)")
@@ -91,6 +88,14 @@ def goes_through(error: BaseException) -> bool:
     if isinstance(error, asyncio.CancelledError):
         return called_off()
     return isinstance(error, KeyboardInterrupt)
+
+
+def let_through(error: BaseException) -> None:
+    """Raise what ends the task and not the step; what is said at the door is nobody's failure."""
+    if goes_through(error):
+        raise error
+    if called_off():
+        raise asyncio.CancelledError from None
 
 
 def called_off() -> bool:

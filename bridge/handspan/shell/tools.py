@@ -5,7 +5,6 @@ types), and what its exceptions become: `ToolError` speaks to the model, everyth
 generic text with an id in the log. A parameter annotated `Run` gets the Run and is no argument.
 """
 
-import asyncio
 import inspect
 import logging
 import secrets
@@ -23,7 +22,7 @@ from handspan_protocol.errors import CallCode, UsageError
 from handspan_protocol.tools import Refusal, Tool, read_tool
 
 from .run import Run
-from .steps import called_off, goes_through, in_thread, is_async
+from .steps import in_thread, is_async, let_through
 from .values import ToolError
 
 Json = Any
@@ -138,10 +137,7 @@ async def run_tool(tool: ServerTool, args: Mapping[str, Json], run: Run) -> Answ
         place = "/" + "/".join(str(part) for part in first["loc"])
         return _failure(CallCode.HANDLER_ERROR.value, f"{place}: {first['msg']}")
     except BaseException as error:
-        if goes_through(error):
-            raise
-        if called_off():
-            raise asyncio.CancelledError from None  # what is said at the door is nobody's failure
+        let_through(error)
         mark = secrets.token_hex(4)
         _LOG.exception("tool %s failed (%s)", tool.tool.name, mark)
         message = f"the tool failed ({mark} in the server's log)"
