@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handspan_protocol.errors import RunCode, StopReason
+from handspan_protocol.limits import ERROR_MESSAGE_CHARS
 
 from .call import CallState
 from .desk import Desk
@@ -76,7 +77,7 @@ class Endings:
     def fail(self, run: Run, code: RunCode, message: str) -> None:
         """Its agent, or something around it, broke; what was visible stays."""
         self._wind_up(run, failed=True)
-        told = message[:2_000] or "the agent failed"
+        told = message[:ERROR_MESSAGE_CHARS] or "the agent failed"
         if run.parent is None:
             error = {"code": code.value, "message": told}
             self._space.emit({"type": "RUN_ERROR", **error})

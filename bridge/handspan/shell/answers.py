@@ -18,6 +18,7 @@ from handspan_protocol.codec import encode, parse_json
 from handspan_protocol.content import copy_json, equal_json, page_error_message, scrub
 from handspan_protocol.errors import CallCode, PeerError, UsageError, outcome_of
 from handspan_protocol.frames import ContextItem
+from handspan_protocol.limits import ERROR_MESSAGE_CHARS
 from handspan_protocol.messages import read_parts, read_user_message
 
 from .asks import Allow, Ask, Deny, RunRequest
@@ -25,9 +26,6 @@ from .values import CallResult, Failure, call_result
 
 Json = Any
 Request = i.RunRequested | i.InvokeRequested
-
-REASON_CHARS: Final = 2_000
-"""Of a Deny or an Ask: as long as an error's message may be. *Source:* behaviour.md 3."""
 
 SUGGESTIONS_MAX: Final = 20
 """Items of one run's suggestions. A page shows a handful; more is a mistake, and goes to everybody
@@ -53,6 +51,12 @@ def user_message(given: Any) -> Mapping[str, Json] | None:
         )
     except PeerError as problem:
         raise UsageError(f"message: {problem.message}") from None
+
+
+def check_agent(hook: str, name: Any, agents: Collection[str]) -> None:
+    """Raises: UsageError: no agent has this name."""
+    if not isinstance(name, str) or name not in agents:
+        raise UsageError(f"{hook}: there is no agent {str(name)[:64]!r}")
 
 
 # ---- before_run ------------------------------------------------------------------------------
@@ -85,8 +89,7 @@ def read_request(
     """
     if isinstance(asked, i.InvokeRequested):
         return asked
-    if not isinstance(said.agent, str) or said.agent not in agents:
-        raise UsageError(f"before_run: there is no agent {str(said.agent)[:64]!r}")
+    check_agent("before_run", said.agent, agents)
     message = _message(said.message, asked.message)
     context = _context(said.context, context_bytes)
     agent = asked.agent if said.agent == (asked.agent or "default") else said.agent
@@ -132,9 +135,9 @@ def _item(given: Any) -> ContextItem:
 
 
 def reason_of(said: Deny | Ask) -> str | None:
-    """The reason as it may be shown: a text that is not too long; what is no text is none."""
+    """The reason as it may be shown, no longer than an error; what is no text is none."""
     reason = said.reason
-    return scrub(reason)[:REASON_CHARS] or None if isinstance(reason, str) else None
+    return scrub(reason)[:ERROR_MESSAGE_CHARS] or None if isinstance(reason, str) else None
 
 
 def verdict(call_id: Any, said: Allow | Deny | Ask) -> i.CallJudged:

@@ -14,6 +14,7 @@ from handspan.core.effects import StartStep
 from handspan_protocol.errors import UsageError
 from handspan_protocol.tools import Tool
 
+from .answers import check_agent
 from .asks import Step
 from .hooks import Waterfall, as_it_is
 from .run import Run
@@ -42,8 +43,7 @@ async def shape(
 
 
 def _put_on(run: Run, said: Step, agents: Collection[str]) -> None:
-    if not isinstance(said.agent, str) or said.agent not in agents:
-        raise UsageError(f"before_step: there is no agent {str(said.agent)[:64]!r}")
+    check_agent("before_step", said.agent, agents)
     if not isinstance(said.instructions, str):
         raise UsageError("before_step: instructions is a str")
     run.messages = _messages(said.messages)

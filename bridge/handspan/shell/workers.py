@@ -1,4 +1,4 @@
-"""Agents, server tools and stop conditions at work: what the core ordered, done as tasks.
+"""Agents and server tools at work: what the core ordered, done as tasks.
 
 Owns the tasks (a `Crew`), the Run each step is given, and the way its outcome comes home as an
 input of its thread. Ids of runs and calls are fresh in their thread only, so whatever is at work
@@ -62,7 +62,6 @@ class Workers:
         self.crew = Crew(clock, policy.cleanup_grace)
         self.waterfall = Waterfall(hooks, self.crew, clock, policy.hook_timeout)
         self._home = home
-        self._policy = policy
         self._agents = agents
         self._tools = tools
         self._runs: dict[tuple[ThreadKey, RunId, int], Run] = {}
