@@ -4,12 +4,13 @@ Above sit the rooms that implement them (agents, stores, shell); below sits the 
 only IdSource. A contract suite in tests/contract runs over every implementation of a port.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from handspan.core.effects import Fact
-from handspan.core.parties import Principal
+from handspan.core.entries import Change, Entry
+from handspan.core.parties import Principal, ThreadKey
+from handspan_protocol.ids import SessionId
 
 __all__ = [
     "Agent",
@@ -18,6 +19,7 @@ __all__ = [
     "Clock",
     "Connection",
     "Handle",
+    "KeptThread",
     "Principal",
     "Readable",
     "Request",
@@ -63,11 +65,19 @@ class Readable(Protocol):
         """The name of the log; another epoch is another log."""
 
     @property
+    def base(self) -> int:
+        """The oldest offset that can be read from."""
+
+    @property
     def head(self) -> int:
-        """The offset after the newest event that may be read."""
+        """The offset after the newest event."""
+
+    @property
+    def readable(self) -> int:
+        """The offset up to which it may be read: what stands behind it is not kept yet."""
 
     def read(self, offset: int, limit_bytes: int) -> list[bytes] | None:
-        """Encoded events from `offset` on, up to the limit or one; None: it no longer reaches."""
+        """Readable events from `offset` on, up to the limit or one; None: it no longer reaches."""
 
 
 class Stream(Protocol):
@@ -112,13 +122,57 @@ Authorizer = Callable[..., "bool | Awaitable[bool]"]
 """`authorize(principal, action, thread_id, name=None)`."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeptThread:
+    """A thread that is kept, for a list of them; `about` is its entry of that part, as JSON."""
+
+    key: ThreadKey
+    updated_at: float
+    """When it was last written, in seconds since 1970."""
+    about: bytes
+
+
 class Store(Protocol):
-    """Where threads survive. `record` is called before anything that says so is sent."""
+    """Where threads and sessions outlive the process: entries by scope, part and name.
 
-    def record(self, facts: tuple[Fact, ...]) -> None:
-        """Keep the facts, in order."""
+    One process has a store at a time. Everything is called on the loop's thread and returns at
+    once, but `close`; what reads sees everything that was written before it.
+    """
 
-    def forget(self, principal: str, thread_id: str) -> None:
-        """Delete a thread for good."""
+    durable: bool
+    """False: it keeps nothing, and is never written to."""
 
-    def close(self) -> None: ...
+    def open(self, soon: Callable[[Callable[[], None]], object]) -> None:
+        """Begin; `soon` calls back on the loop's thread, from any other.
+
+        Raises:
+            Unavailable: it cannot be had: another process has it, or it is of a newer version.
+        """
+
+    def write(self, changes: Sequence[Change], done: Callable[[], None]) -> None:
+        """Keep all of these or none, behind what was written before.
+
+        `done` is called once, through `soon`, as soon as a crash cannot lose them any more.
+        """
+
+    def sessions(self) -> Mapping[SessionId, Sequence[Entry]]:
+        """Every session that is kept, with its entries in the order they first came."""
+
+    def thread(self, key: ThreadKey) -> Sequence[Entry]:
+        """A thread's entries in the order they first came; none: it is not kept."""
+
+    def threads(self, principal: str | None = None) -> Sequence[KeptThread]:
+        """The threads that are kept, of one principal or of all, newest first."""
+
+    def unfinished(self) -> Sequence[ThreadKey]:
+        """The threads that have an entry of the part "run"."""
+
+    def sweep(self, keep: Collection[ThreadKey]) -> None:
+        """Let go of threads beyond the store's own limits of age and size, but none of these."""
+
+    @property
+    def troubled(self) -> str | None:
+        """Why nothing can be kept just now; None: all is well. It tries again by itself."""
+
+    async def close(self) -> None:
+        """Keep what was written, call what waits for it, and let go of the store."""

@@ -132,6 +132,10 @@ class Ring:
     def head(self) -> int:
         return self.base + len(self.events)
 
+    @property
+    def readable(self) -> int:
+        return self.head
+
     def add(self, event: bytes) -> None:
         self.events.append(event)
         if len(self.events) > self.keep:

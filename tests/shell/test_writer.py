@@ -92,11 +92,17 @@ class FakeStream:
         self.log = self
         self.events = [b"%d" % n for n in range(count)]
         self.base = 0
+        self.kept: int | None = None
+        """The offset up to which it may be read; None: all of it."""
         self.snapshots: list[str] = []
 
     @property
     def head(self) -> int:
         return len(self.events)
+
+    @property
+    def readable(self) -> int:
+        return self.head if self.kept is None else self.kept
 
     def add(self, *events: bytes) -> None:
         self.events += events
@@ -105,7 +111,7 @@ class FakeStream:
         if not self.base <= offset <= self.head:
             return None
         taken: list[bytes] = []
-        for event in self.events[offset:]:
+        for event in self.events[offset : self.readable]:
             limit_bytes -= len(event) + 1
             if limit_bytes < 0 and taken:
                 break

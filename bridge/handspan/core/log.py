@@ -20,6 +20,8 @@ class Log:
         "base",
         "epoch",
         "head",
+        "held",
+        "readable",
     )
 
     def __init__(self, epoch: str, max_events: int, max_bytes: int) -> None:
@@ -28,6 +30,9 @@ class Log:
         """The oldest offset that can be read from."""
         self.head = 0
         """The offset after the newest event."""
+        self.readable = 0
+        """The offset up to which it may be read: the head, unless it is held."""
+        self.held = False
         self._events: list[bytes] = []
         self._start = 0
         self._bytes = 0
@@ -39,22 +44,39 @@ class Log:
         self._events.append(event)
         self._bytes += len(event)
         self.head += 1
+        if not self.held:
+            self.readable = self.head
         if self._bytes > self._max_bytes or self.head - self.base > self._max_events:
             self._make_room()
+
+    def hold(self, offset: int) -> None:
+        """Show nothing behind `offset` until it is released: what stands there is not kept yet."""
+        if not self.held:
+            self.held = True
+            self.readable = offset
+
+    def release(self, offset: int | None = None) -> None:
+        """Show what stands before `offset`; None: everything, and what comes from now on."""
+        self.held = offset is not None
+        self.readable = self.head if offset is None else offset
 
     def reaches(self, offset: int) -> bool:
         """Whether a reader at `offset` misses nothing that has left."""
         return self.base <= offset <= self.head
 
     def read(self, offset: int, limit_bytes: int) -> list[bytes] | None:
-        """Events from `offset` on: as many as fit into the limit, or one; None: out of reach."""
-        if self.base <= offset == self.head - 1:  # as it is while a model speaks
+        """Readable events from `offset` on: as many as fit into the limit, or one.
+
+        None: it does not reach back that far.
+        """
+        if self.base <= offset == self.readable - 1 and not self.held:  # while a model speaks
             return [self._events[-1]]
         if not self.reaches(offset):
             return None
         taken: list[bytes] = []
         room = limit_bytes
-        for index in range(self._start + offset - self.base, len(self._events)):
+        end = len(self._events) - (self.head - self.readable)
+        for index in range(self._start + offset - self.base, end):
             event = self._events[index]
             room -= len(event) + 1
             if room < 0 and taken:

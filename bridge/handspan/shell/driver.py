@@ -73,6 +73,7 @@ class Driver:
         self.loop = asyncio.get_running_loop()
         self.tick = Tick(self.loop, self._wake_readers)
         self.store = store
+        store.open(self.loop.call_soon_threadsafe)
         self.roster = Roster(agents.keys(), specs, hooks.names)
         self.hub = Hub(policy, ids, self.roster)
         self.outlets = Outlets(self.hub)
@@ -225,7 +226,6 @@ class Driver:
     # ---- effects of a thread -----------------------------------------------------------------
 
     def _record(self, _: Thread, effect: e.Record) -> None:
-        self.store.record(effect.facts)
         for fact in effect.facts:
             self.tally.count(fact)
 
@@ -282,7 +282,6 @@ class Driver:
 
     def _thread_over(self, thread: Thread, _: e.ThreadOver) -> None:
         key = thread.space.key
-        self.store.forget(key.principal, key.thread_id)
         self._keep_time(key, None)
         self.hub.drop(key)
         if not self.hub.active:
@@ -345,7 +344,7 @@ class Driver:
         if self._sweep is not None:
             self._sweep.cancel()
         self.waiters.cancel_all()
-        self.store.close()
+        await self.store.close()
 
 
 def _no_thread() -> PeerError:

@@ -82,6 +82,17 @@ class _Cursor:
         envelope = events_bytes(stream.thread_id, log.epoch, _WIDEST_OFFSET, ())
         return cls(stream, log, offset, EVENTS_FRAME_BYTES - len(envelope))
 
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to write.
+
+        A snapshot shows the whole thread, and so it waits until all of that may be read.
+        """
+        log = self.log
+        if self.offset is None or self.offset < log.base:
+            return log.readable == log.head
+        return self.offset < log.readable
+
 
 class Writer:
     """Writes to one connection, which nobody else writes to.
@@ -203,7 +214,11 @@ class Writer:
                 self._transmit(queued.frame)
             elif (cursor := self._next_cursor()) is not None:
                 self._transmit(self._next_frame(cursor))
-                if not self._aside and len(self._cursors) == 1 and cursor.offset == cursor.log.head:
+                if (
+                    not self._aside
+                    and len(self._cursors) == 1
+                    and cursor.offset == cursor.log.readable
+                ):
                     return  # as it is while a model speaks: there is nothing else to look for
             else:
                 return
@@ -267,7 +282,7 @@ class Writer:
     def _next_cursor(self) -> _Cursor | None:
         """The cursor whose turn it is, put to the end of the turns; None: all are up to date."""
         for thread_id, cursor in self._cursors.items():
-            if cursor.offset is None or cursor.offset < cursor.log.head:
+            if cursor.is_due:
                 if len(self._cursors) > 1:
                     del self._cursors[thread_id]
                     self._cursors[thread_id] = cursor
