@@ -427,7 +427,7 @@ class Bridge:
                 attached=session.connection is not None,
                 tools=tuple(session.tools.current),
                 threads=tuple(session.open),
-                held_calls=len(session.held),
+                held_calls=len(session.holding.calls),
             )
             for session in (hub.sessions.values() if hub else ())
         ]
@@ -453,6 +453,7 @@ class Bridge:
                 hooks=self._hooks,
             )
             driver.observers = self._observers
+            driver.restore()
             greeter = Greeter(driver, self._authenticate, self._authorize)
             self._driver, self._greeter = driver, greeter
         return driver, greeter

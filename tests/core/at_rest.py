@@ -87,7 +87,7 @@ def _look_at_call(world: World, thread: Any, call: Any) -> None:
         assert call.deadline is not None, f"{call.id} is out for ever"
         if call.holder is not None:
             assert session is not None, f"{call.id} is with a page that is over"
-            assert session.held.get(call.id) == (thread.space.key, call.attempt)
+            assert session.holding.calls.get(call.id) == (thread.space.key, call.attempt)
     elif call.state is CallState.WAITING_APPROVAL:
         assert call.approval is not None
     elif call.state is CallState.PROPOSED:
@@ -114,7 +114,7 @@ def _look_at_queued(world: World, thread: Any, call: Any, session: Any) -> None:
 
 
 def _look_at_session(world: World, session: Any) -> None:
-    for call_id, (key, attempt) in session.held.items():
+    for call_id, (key, attempt) in session.holding.calls.items():
         thread = world.threads.get(key)
         call = thread.desk.open_calls.get(call_id) if thread is not None else None
         assert call is not None, f"{session.id} holds {call_id}, which is not open"

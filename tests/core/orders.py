@@ -257,8 +257,8 @@ class Questions:
         """What is open is what the thread waits for, and the other way round."""
         waited = {("hook", c.id): c.hook for c in thread.desk.calls.values() if c.hook is not None}
         waited |= {("hook", r.id): r.asking for r in thread.runs.live if r.asking is not None}
-        if thread.runs._suggesting is not None:
-            waited["suggest", thread.runs._suggesting] = "suggest"
+        if thread.runs.suggesting.of is not None:
+            waited["suggest", thread.runs.suggesting.of] = "suggest"
         here = {k[1:]: asked.kind for k, asked in self.open.items() if k[0] == key}
         assert here == waited, f"P5: hooks are asked {here}, and {waited} is waited for"
 

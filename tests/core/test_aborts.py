@@ -318,6 +318,6 @@ def test_a_deleted_thread_ends_everything_of_it(make):
     assert world.key("t1") not in world.threads
     assert other.answer(command) == "denied"
     assert tab.cancels == [(tab.call("t").call_id, "aborted")]
-    assert tab.session.held == {}
+    assert tab.session.holding.calls == {}
     assert tab.session.open == other.session.open == {}
     assert tab.result(tab.call("t")) == "unknown_call"

@@ -294,7 +294,7 @@ def test_a_thread_is_opened_by_its_name_or_under_a_fresh_one():
 
 def test_a_thread_is_closed_once_and_calls_that_the_page_holds_stay_its_own():
     page = open_page("t1", "t2")
-    page.session.held["c"] = (T1, 1)
+    page.session.holding.calls["c"] = (T1, 1)
     assert page.frame(f.ThreadClose(id="1", thread_id="t1")) == [
         e.CloseStream("t1"),
         *tells(i.PageClosed("s:1"), T1),
@@ -302,7 +302,7 @@ def test_a_thread_is_closed_once_and_calls_that_the_page_holds_stay_its_own():
     ]
     assert page.frame(f.ThreadClose(id="2", thread_id="t1")) == [reply("2", result={})]
     assert list(page.session.open) == ["t2"]
-    assert page.session.held == {"c": (T1, 1)}
+    assert page.session.holding.calls == {"c": (T1, 1)}
 
 
 # ---- tools and context --------------------------------------------------------------------------

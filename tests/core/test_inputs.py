@@ -58,6 +58,7 @@ INPUTS = [
     i.ResultRevised("c", ANSWER),
     i.StepReviewed("r", 0),
     i.SuggestionsMade("r", ("more",)),
+    i.Restored(()),
     i.Deleted(),
     i.Evicted(),
     i.DeadlinePassed(),

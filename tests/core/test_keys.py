@@ -44,6 +44,6 @@ def test_p9_what_is_not_the_secret_to_the_letter_is_not_good(guess):
 def test_p9_only_hashes_are_kept():
     secrets = Secrets()
     secrets.rotate("the new secret", "the old secret")
-    kept = b"".join(secrets._hashes)
+    kept = b"".join(secrets.hashes)
     assert len(kept) == 2 * 32
     assert b"secret" not in kept

@@ -33,7 +33,7 @@ def test_p12_a_page_that_holds_too_many_calls_gets_no_more(make):
         for n in range(2):
             world.call(run, "t", {"n": n})
         world.end(run)
-    assert len(tab.session.held) == len(tab.calls) == 2
+    assert len(tab.session.holding.calls) == len(tab.calls) == 2
     assert world.outcomes("t2") == ["limit", "limit"]
     for call in list(tab.calls):
         tab.result(call)
@@ -232,7 +232,7 @@ def test_p12_nothing_is_kept_of_what_has_ended(make, end):
             world.abort()
     assert world.thread("t1").desk.open_calls == {}
     for session in world.sessions.values():
-        assert (session.held, session.running, session.queued) == ({}, {}, {})
+        assert (session.holding.calls, session.running, session.queued) == ({}, {}, {})
     assert len(world.sessions) == 1
     assert world.thread("t1").space.pages.keys() == world.sessions.keys()
 

@@ -176,7 +176,7 @@ class Machines(Agents, Application, Pages, RuleBasedStateMachine):
     def nothing_is_left(self):
         """Of any run or call; and nothing at all of pages that are gone."""
         for session in self.world.sessions.values():
-            assert session.held == {}
+            assert session.holding.calls == {}
             assert session.running == {}
             assert session.queued == {}
         for key in list(self.world.threads):

@@ -27,7 +27,7 @@ def test_zero_is_a_limit_only_where_it_means_something(name):
             Policy(**{name: 0})
 
 
-@pytest.mark.parametrize("name", ["on_error", "reflect", "tool_execution", "on_disconnect"])
+@pytest.mark.parametrize("name", ["on_error", "reflect", "tool_execution", "on_disconnect", "on_restart"])
 @pytest.mark.parametrize("value", ["", "RESUME", None, 1, True])
 def test_a_mode_that_does_not_exist_is_refused(name, value):
     with pytest.raises(UsageError, match=name):
@@ -97,6 +97,7 @@ DOCUMENTED = {
     **{"cleanup_grace": 5, "drain_grace": 10, "server_tools_at_once": 10, "stop_when": ()},
     **{"on_error": "resume", "reflect": "never", "tool_execution": "ordered"},
     "on_disconnect": "grace",
+    "on_restart": "resume",
 }
 """*Source:* behaviour.md 6."""
 

@@ -30,6 +30,8 @@ def test_a_step_begins_with_nothing_said_and_nothing_called():
         "withheld": frozenset(),
         "counted": False,
         "reviewed": False,
+        "base": None,
+        "delegated": False,
     }
     assert step.name == "step-3"
 
@@ -50,6 +52,8 @@ def test_a_run_begins_at_depth_nought_with_nothing_to_remember():
         "by_tool": False,
         "announced": False,
         "replied": False,
+        "unheard": False,
+        "since": None,
         "context": (),
         "context_began": (),
         "forwarded_props": None,

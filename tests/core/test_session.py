@@ -10,9 +10,10 @@ from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
 from handspan.core.greeting import JOURNAL_READ
+from handspan.core.holding import CANCELS_KEPT
 from handspan.core.parties import Asker, ConnectionId, PageView, Principal, ThreadKey
 from handspan.core.policy import Policy
-from handspan.core.session import _HANDLERS, CANCELS_KEPT, Session
+from handspan.core.session import _HANDLERS, Session
 from handspan_protocol import frames as f
 from handspan_protocol.errors import CommandCode, PeerError
 
@@ -468,7 +469,7 @@ def test_a_call_is_held_and_sent_behind_its_threads_events():
     lone = open_page("t1")
     offered = offer("c1", after=7)
     assert lone.tell(offered) == [e.SendCall(offered.frame, 7)]
-    assert lone.session.held == {"c1": (T1, 1)}
+    assert lone.session.holding.calls == {"c1": (T1, 1)}
 
 
 def test_p12_a_page_that_holds_too_many_calls_refuses_another_but_not_a_new_attempt():
@@ -478,7 +479,7 @@ def test_p12_a_page_that_holds_too_many_calls_refuses_another_but_not_a_new_atte
     assert lone.tell(offer("c3", 4, T2)) == tells(i.CallRefused("s:1", "c3", 4), T2)
     again = offer("c2", 2)
     assert lone.tell(again) == [e.SendCall(again.frame, 7)]
-    assert lone.session.held == {"c1": (T1, 1), "c2": (T1, 2)}
+    assert lone.session.holding.calls == {"c1": (T1, 1), "c2": (T1, 2)}
     lone.tell(s.CallTaken("c1", None))
     free = offer("c3", 4, T2)
     assert lone.tell(free) == [e.SendCall(free.frame, 7)]
@@ -489,7 +490,7 @@ def test_a_call_that_is_taken_away_is_dropped_once(told):
     lone = open_page("t1")
     lone.tell(offer("c1"))
     assert lone.tell(s.CallTaken("c1", told)) == [e.DropCall("c1", told)]
-    assert lone.session.held == {}
+    assert lone.session.holding.calls == {}
     assert lone.tell(s.CallTaken("c1", told)) == []
 
 

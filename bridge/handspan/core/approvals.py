@@ -24,16 +24,16 @@ Json = Any
 class Approvals:
     """The open questions of one thread's calls."""
 
-    __slots__ = ("_remembered", "_space")
+    __slots__ = ("_space", "allowed")
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._remembered: set[str] = set()
+        self.allowed: set[str] = set()
         """Digests of the definitions that were approved for good, in this thread."""
 
     def remember(self, spec: ToolSpec) -> None:
         """This definition needs no approval any more."""
-        self._remembered.add(spec.digest)
+        self.allowed.add(spec.digest)
 
     def ask_again(self, session: SessionId, calls: Iterable[Call]) -> None:
         """Send every open question to a page that has just opened the thread."""
@@ -49,7 +49,7 @@ class Approvals:
 
     def remembered(self, spec: ToolSpec) -> bool:
         """Whether a human has allowed this definition for good, in this thread."""
-        return spec.digest in self._remembered
+        return spec.digest in self.allowed
 
     def ask(self, call: Call, event: CallEvent, reason: str | None) -> None:
         """Open the question, or open it anew; every page that reads the thread gets it."""
@@ -59,6 +59,7 @@ class Approvals:
         call.asked = True
         expires = self._space.now + self._space.policy.approval_timeout
         call.approval = Approval(digest=bound, expires_at=expires, reason=reason)
+        self._space.record("call_asked", callId=call.id)
         tell(self._space, call, "waiting_approval")
         for session in sorted(self._space.readers):
             self._space.tell(session, ApprovalAsked(self._question(call, call.approval)))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from handspan_protocol.content import equal_json, error_text, result_text
+from handspan_protocol.content import error_text, result_text
 from handspan_protocol.errors import (
     CallCode,
     CallStatus,
@@ -30,9 +30,9 @@ from handspan_protocol.errors import (
 )
 from handspan_protocol.ids import CallId, MessageId, RunId, SessionId
 
+from .answer import Answer, same_answer
 from .arguments import ToolSpec
 from .effects import CallValue
-from .inputs import Answer
 
 Json = Any
 
@@ -337,16 +337,6 @@ def judge_result(call: Call, session: SessionId, attempt: int, answer: Answer) -
     if settled is None or settled.by is not CallEvent.ANSWERED:
         return CallStatus.ABORTED if _aborted(call) else CallStatus.LATE
     return CallStatus.DUPLICATE if same_answer(settled.answer, answer) else CallStatus.CONFLICT
-
-
-def same_answer(one: Answer, other: Answer) -> bool:
-    """Equal as JSON; a value, parts and an error are never equal to one another."""
-    return (
-        (one.error_code, one.error_message, one.content is None)
-        == (other.error_code, other.error_message, other.content is None)
-        and equal_json(one.value, other.value)
-        and equal_json(list(one.content or ()), list(other.content or ()))
-    )
 
 
 def _check_holder(call: Call, session: SessionId, attempt: int) -> None:

@@ -18,6 +18,7 @@ from handspan_protocol.messages import parts_json, read_user_message
 
 from . import effects as e
 from . import inputs as i
+from .answer import Answer
 from .context import check_context
 from .parties import Asker
 
@@ -174,18 +175,18 @@ def _asker(session: "Session", frame: f.Command) -> Asker:
     return Asker(session.id, session.ticket(frame.id))
 
 
-def answer_of(frame: f.ToolResult) -> i.Answer:
+def answer_of(frame: f.ToolResult) -> Answer:
     """What a page's `tool.result` says; presence has decided, never truthiness."""
     if frame.error is not None:
         code = frame.error.code
         known = code is not None and is_error_code(code)
-        return i.Answer(
+        return Answer(
             error_code=code if known else CallCode.HANDLER_ERROR.value,
             error_message=page_error_message(frame.error.message),
         )
     if frame.content is not None:
-        return i.Answer(content=tuple(parts_json(part) for part in frame.content))
-    return i.Answer(value=frame.result)
+        return Answer(content=tuple(parts_json(part) for part in frame.content))
+    return Answer(value=frame.result)
 
 
 COMMANDS: Final[Mapping[type, Callable[["Session", Any], None]]] = {

@@ -13,15 +13,16 @@ from handspan_protocol.frames import ContextItem
 class ContextSet:
     """The items of one page, by name, in the order they came."""
 
-    __slots__ = ("_items", "_most_bytes")
+    __slots__ = ("_most_bytes", "current")
 
     def __init__(self, most_bytes: int) -> None:
-        self._items: dict[str, ContextItem] = {}
+        self.current: dict[str, ContextItem] = {}
+        """By name; replaced, never changed."""
         self._most_bytes = most_bytes
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
-        return tuple(self._items.values())
+        return tuple(self.current.values())
 
     def replace(self, items: Iterable[ContextItem]) -> None:
         """These are all.
@@ -38,12 +39,12 @@ class ContextSet:
             PeerError: `too_large`; nothing was changed.
         """
         gone = set(remove)
-        kept = {name: item for name, item in self._items.items() if name not in gone}
+        kept = {name: item for name, item in self.current.items() if name not in gone}
         self._put(kept | {item.name: item for item in add})
 
     def _put(self, items: dict[str, ContextItem]) -> None:
         check_context(items.values(), self._most_bytes)
-        self._items = items
+        self.current = items
 
 
 def check_context(items: Iterable[ContextItem], most_bytes: int) -> None:

@@ -21,6 +21,7 @@ from handspan_protocol.frames import ToolCancel
 from handspan_protocol.ids import CallId, MessageId, SessionId, is_id
 from handspan_protocol.limits import PROGRESS_INTERVAL_S
 
+from .answer import Answer
 from .approvals import Approvals
 from .arguments import ToolSpec, told
 from .call import (
@@ -39,7 +40,6 @@ from .effects import (
     StopHook,
     StopTool,
 )
-from .inputs import Answer
 from .live import Live
 from .registry import Found, offered, resolve
 from .reports import tell, tell_progress
@@ -194,6 +194,10 @@ class Desk:
         call.move(CallEvent.RESENT)
         self._dispatch.offer(call)
 
+    def tell_holder(self, call: Call) -> None:
+        """Tell the session that it holds this call, which was given to it before a restart."""
+        self._dispatch.offer(call)
+
     # ---- ends --------------------------------------------------------------------------------
 
     def refuse(self, call: Call, code: CallCode, message: str) -> None:
@@ -249,6 +253,7 @@ class Desk:
             if code is None:
                 code, answer = self._in_size(answer)
             call.revised = replace(call.settlement, answer=answer, code=code)
+        self._space.record("call_revised", callId=call.id)
         self._conclude(call)
 
     def _recall(self, call: Call, settlement: Settlement) -> None:

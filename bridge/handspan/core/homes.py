@@ -84,6 +84,13 @@ class Homes:
             if call.holder == session:
                 self._make_homeless(call, since)
 
+    def left_behind(self, call: Call) -> None:
+        """The process began anew, and nobody knows the page that had this call."""
+        if call.out:
+            self._lose(call, self._space.now)
+        elif call.state is CallState.QUEUED:
+            self._make_homeless(call, self._space.now)
+
     # ---- looking for homes -------------------------------------------------------------------
 
     def settle_in(self) -> None:

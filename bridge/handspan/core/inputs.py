@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from handspan_protocol.errors import CallCode
 from handspan_protocol.frames import ContextItem, JournalEntry
 from handspan_protocol.ids import CallId, DocumentId, RunId, SessionId
 
+from .answer import Answer
 from .parties import ANONYMOUS, Asker, PageView, Principal
 
 Json = Any
@@ -113,23 +113,6 @@ class ProgressMade:
     progress: float | None
     total: float | None
     message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a handler gave: a value, parts (`content`), or an error. Exactly one counts."""
-
-    value: Json = None
-    content: tuple[Json, ...] | None = None
-    error_code: str | None = None
-    """`handler_error`, `unavailable`, `result_too_large`, or the page's own code."""
-    error_message: str | None = None
-    code: CallCode | None = None
-    """The call's code, where the failure is not the handler's own (a server tool's bad result)."""
-
-    @property
-    def failed(self) -> bool:
-        return self.error_message is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +330,13 @@ class SuggestionsMade:
 
 
 @dataclass(frozen=True, slots=True)
+class Restored:
+    """The process began anew, and this was read from the store; these pages may come back."""
+
+    pages: tuple[PageView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Deleted:
     """The thread is no longer wanted: everything of it ends."""
 
@@ -394,6 +384,7 @@ ThreadInput = (
     | ResultRevised
     | StepReviewed
     | SuggestionsMade
+    | Restored
     | Deleted
     | Evicted
     | DeadlinePassed

@@ -12,19 +12,20 @@ import hmac
 class Secrets:
     """The good secrets of one session: at most two."""
 
-    __slots__ = ("_hashes",)
+    __slots__ = ("hashes",)
 
     def __init__(self) -> None:
-        self._hashes: tuple[bytes, ...] = ()
+        self.hashes: tuple[bytes, ...] = ()
+        """SHA-256 of each, the newest first."""
 
     def good(self, secret: str) -> bool:
         """Whether this is one of them; in constant time."""
         presented = _hash(secret)
-        return sum(hmac.compare_digest(presented, good) for good in self._hashes) > 0
+        return sum(hmac.compare_digest(presented, good) for good in self.hashes) > 0
 
     def rotate(self, fresh: str, presented: str | None) -> None:
         """From now on `fresh` is good, and what was `presented`."""
-        self._hashes = (_hash(fresh), *(() if presented is None else (_hash(presented),)))
+        self.hashes = (_hash(fresh), *(() if presented is None else (_hash(presented),)))
 
 
 def _hash(secret: str) -> bytes:

@@ -29,6 +29,9 @@ class IdSource(Protocol):
     def claim_call(self, wish: str | None) -> CallId:
         """`wish` where no open call of the principal has it, else a fresh id."""
 
+    def adopt_call(self, call_id: CallId) -> None:
+        """This call is the thread's, as it was before the process began anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:

@@ -84,6 +84,7 @@ class Policy:
     reflect: Literal["never", "at_limit"] = "never"
     tool_execution: Literal["ordered", "parallel"] = "ordered"
     on_disconnect: Literal["grace", "abort"] = "grace"
+    on_restart: Literal["resume", "close"] = "resume"
     stop_when: tuple[StopCondition, ...] = field(default=())
     server_tools_at_once: int = 10
 
@@ -134,6 +135,7 @@ _MODES = {
     "reflect": ("never", "at_limit"),
     "tool_execution": ("ordered", "parallel"),
     "on_disconnect": ("grace", "abort"),
+    "on_restart": ("resume", "close"),
 }
 
 _TOLD = (

@@ -162,6 +162,7 @@ class Proposals:
         if call.approval is None or given.digest != call.approval.digest:
             return CallStatus.DUPLICATE if said == call.decision else CallStatus.LATE
         call.approval, call.decision = None, said
+        self._space.record("call_decided", callId=call.id)
         self._decide(call, given)
         return CallStatus.APPLIED
 

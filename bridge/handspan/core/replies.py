@@ -3,15 +3,27 @@
 Owns the rule of protocol.md 3: known by (documentId, id); the same again gets the stored reply, or
 nothing while the first is still at work (its reply will come); another body is `duplicate_id`.
 Bounded by count and bytes; the oldest finished ones go.
+
+Commands that are told apart by nothing else (KEPT) are known over a restart of the process too: the
+names of those that have changed are handed to whoever keeps them.
 """
 
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Literal
 
+from handspan_protocol import frames as f
+from handspan_protocol.errors import CommandCode
 from handspan_protocol.frames import Command, Reply
 from handspan_protocol.ids import DocumentId
+
+Json = Any
+Name = tuple[DocumentId, str]
+
+KEPT: Final = frozenset({f.RunStart, f.ToolInvoke, f.StateUpdate, f.ThreadOpen, f.ThreadDelete})
+"""Carried out twice they would do it twice, or be told that they had been; the others are known by
+what they name (a call and its attempt, a digest), or say what every hello says."""
 
 
 @dataclass(slots=True)
@@ -25,10 +37,13 @@ class Replies:
     """What was answered, and what is still at work."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
-        self._entries: OrderedDict[tuple[DocumentId, str], _Entry] = OrderedDict()
+        self._entries: OrderedDict[Name, _Entry] = OrderedDict()
         self._most = most
         self._most_bytes = most_bytes
         self._bytes = 0
+        self._kept: set[Name] = set()
+        self.changed: dict[Name, None] | None = None
+        """Kept ones that are other than when somebody last asked; None: nobody keeps them."""
 
     def begin(
         self, document: DocumentId, command: Command
@@ -38,6 +53,9 @@ class Replies:
         entry = self._entries.get((document, command.id))
         if entry is None:
             self._entries[document, command.id] = _Entry(body)
+            if self.changed is not None and type(command) in KEPT:
+                self._kept.add((document, command.id))
+                self._note((document, command.id))
             return "new"
         if entry.body != body:
             return "other_body"
@@ -51,8 +69,41 @@ class Replies:
         entry.reply = reply
         entry.size_bytes = size_bytes
         self._bytes += size_bytes
+        self._note((document, reply.id))
         self._trim()
         return True
+
+    # ---- over a restart ----------------------------------------------------------------------
+
+    def image(self, name: Name) -> Json:
+        """The command as JSON, with its reply when it has one; None: it is known no longer."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return None
+        image: dict[str, Json] = {"body": entry.body.hex(), "size": entry.size_bytes}
+        if entry.reply is None:
+            return image
+        error = entry.reply.error
+        if error is None:
+            return image | {"result": entry.reply.result}
+        return image | {"error": [error.code, error.message, error.path]}
+
+    def restore(self, name: Name, image: Json) -> None:
+        """Know a command again as `image` has it."""
+        entry = self._entries[name] = _Entry(bytes.fromhex(image["body"]))
+        self._kept.add(name)
+        if "error" in image:
+            code, message, path = image["error"]
+            error = f.WireError(code=CommandCode(code), message=message, path=path)
+            entry.reply = Reply(id=name[1], error=error)
+        elif "result" in image:
+            entry.reply = Reply(id=name[1], result=image["result"])
+        entry.size_bytes = image["size"]
+        self._bytes += entry.size_bytes
+
+    def _note(self, name: Name) -> None:
+        if self.changed is not None and name in self._kept:
+            self.changed[name] = None
 
     def _trim(self) -> None:
         """Let the oldest answered ones go; what is still at work stays."""
@@ -62,3 +113,5 @@ class Replies:
             if oldest is None:
                 return
             self._bytes -= self._entries.pop(oldest).size_bytes
+            self._note(oldest)
+            self._kept.discard(oldest)

@@ -48,6 +48,10 @@ class Step:
     """It has settled once, and its round was counted."""
     reviewed: bool = False
     """`after_step` is through."""
+    base: str | None = None
+    """The message behind which what this step says stands; None: the history was empty."""
+    delegated: bool = False
+    """It, or a sub-run of it, has begun a sub-run."""
 
     @property
     def open_calls(self) -> int:
@@ -86,6 +90,8 @@ class Run:
     """Its RUN_STARTED (SUBAGENT_STARTED) is in the log."""
     replied: bool = False
     """Of a `tool.invoke`: the command was answered."""
+    unheard: bool = False
+    """Its request could not be kept over a restart of the process."""
     context: tuple[ContextItem, ...] = ()
     """What the request brought along."""
     context_began: tuple[ContextItem, ...] = ()
@@ -94,6 +100,8 @@ class Run:
     step: Step = field(default_factory=lambda: Step(depth=0))
     results: tuple[CallValue, ...] = ()
     """Of the previous step, in call order."""
+    since: str | None = None
+    """The message behind which what this run says stands."""
     rounds: list[tuple[CallValue, ...]] = field(default_factory=list)
     """The settled calls of every step so far; for stop conditions."""
     said: list[str] = field(default_factory=list)

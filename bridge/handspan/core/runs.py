@@ -30,8 +30,6 @@ from .effects import (
     RunValue,
     StartStep,
     StopStep,
-    StopSuggesting,
-    Suggest,
 )
 from .emission import Emission
 from .endings import Endings
@@ -44,6 +42,7 @@ from .sink import StepSink
 from .space import Space
 from .speech import Speech
 from .subruns import Subruns
+from .suggesting import Suggesting
 
 Json = Any
 Change = Literal[1, 0, -1]
@@ -68,9 +67,9 @@ class Runs:
             endings=self.endings,
             agents=roster.agents,
         )
-        self.subruns = Subruns(space, self.live, roster.agents, self._start_step)
+        self.subruns = Subruns(space, self.live, roster.agents, self.start_step)
+        self.suggesting = Suggesting(space, roster.hooks)
         self.queue: deque[Request] = deque()
-        self._suggesting: RunId | None = None
         self._roster = roster
 
     @property
@@ -89,7 +88,9 @@ class Runs:
         request = replace(event, run_id=run_id)
         self.live.used.add(run_id)
         waits = self.run is not None
-        self._count(request, running=0 if waits else 1, queued=1 if waits else 0)
+        self.count(request, running=0 if waits else 1, queued=1 if waits else 0)
+        if waits:
+            self.space.record("run_queued", runId=run_id)
         self._tell_accepted(request, queued=waits)
         if self.run is None:
             self._begin(request)
@@ -111,7 +112,7 @@ class Runs:
             more = {"queued": True} if queued else {}
             self.space.reply(request.asker, {"runId": request.run_id, **more})
 
-    def _count(self, request: Request, *, running: Change, queued: Change) -> None:
+    def count(self, request: Request, *, running: Change, queued: Change) -> None:
         if request.asker.session is not None:
             self.space.tell(request.asker.session, s.RunCounted(self.space.key, running, queued))
 
@@ -119,7 +120,7 @@ class Runs:
 
     def _begin(self, request: Request) -> None:
         assert request.run_id is not None  # given in `requested`
-        self.stop_suggesting()
+        self.suggesting.stop()
         run = Run(id=request.run_id, request=request, agent="default", principal=request.principal)
         self.live.add(run)
         self.space.record("run_started", runId=run.id)
@@ -128,6 +129,11 @@ class Runs:
             self.space.do(JudgeRun(run.id, request))
         else:
             self._open(run)
+
+    def begin_again(self, run: Run) -> None:
+        """A run that nobody has seen yet begins once more, after a restart."""
+        self.live.remove(run)
+        self._begin(run.request)
 
     def run_judged(self, event: i.RunJudged) -> None:
         """`before_run` let it begin, perhaps changed; or it is over before its first step."""
@@ -147,14 +153,17 @@ class Runs:
 
     def _open(self, run: Run) -> None:
         request = run.request
+        self.space.record("run_opened", runId=run.id)
         if isinstance(request, i.RunRequested):
             run.agent = request.agent or "default"
             run.context, run.forwarded_props = request.context, request.forwarded_props
             run.context_began = self.space.context_of(run.starter, (), ())
             run_started(self.space, run, request.message, request.after)
-            self._start_step(run)
+            run.since = self.space.transcript.last_id
+            self.start_step(run)
         else:
             run_started(self.space, run)
+            run.since = self.space.transcript.last_id
             self._open_step(run).call(None, request.name, request.raw)
             self.speech.end_step(run, None)
 
@@ -164,14 +173,21 @@ class Runs:
 
     # ---- steps -------------------------------------------------------------------------------
 
+    def hear_step(self, run: Run) -> Emission:
+        """From now on the step is heard."""
+        run.step.opened = True
+        run.step.emission = Emission(StepSink(self.space, self.desk, run))
+        return run.step.emission
+
     def _open_step(self, run: Run) -> Emission:
         step = run.step
-        step.opened = True
-        step.emission = Emission(StepSink(self.space, self.desk, run))
+        step.base = self.space.transcript.last_id
+        emission = self.hear_step(run)
         self.space.emit({"type": "STEP_STARTED", "stepName": step.name}, run.owner)
-        return step.emission
+        return emission
 
-    def _start_step(self, run: Run) -> None:
+    def start_step(self, run: Run) -> None:
+        """Invoke the run's agent."""
         self._open_step(run)
         self.space.do(
             StartStep(
@@ -269,7 +285,7 @@ class Runs:
             say_as_user(self.space, run.follow_up)
         run.agent = run.step.handoff or run.agent
         run.step = Step(depth=run.depth + 1)
-        self._start_step(run)
+        self.start_step(run)
 
     # ---- ends --------------------------------------------------------------------------------
 
@@ -295,7 +311,7 @@ class Runs:
             self._drop_queued(self.queue.popleft())
         if self.run is not None:
             self.endings.abort(self.run)
-        self.stop_suggesting()
+        self.suggesting.stop()
 
     def give_up(self) -> None:
         """Something broke: end the run as a failed one, and, where even that fails, drop it."""
@@ -314,59 +330,40 @@ class Runs:
         self.live.clear()
         self.desk.forget_open()
         self.space.do(RunOver(run.asker, run.value("failed", RunCode.INTERNAL, _BROKE)))
-        self._count(run.request, running=-1, queued=0)
+        self.count(run.request, running=-1, queued=0)
 
     def _over(self, run: Run, reason: str, code: str | None, message: str | None) -> None:
         """A top-level run has ended; the thread is the next one's."""
         self.space.record("run_ended", runId=run.id, reason=reason)
         value = run.value(reason, code, message)
         self.space.do(RunOver(run.asker, value))
-        self._count(run.request, running=-1, queued=0)
+        self.count(run.request, running=-1, queued=0)
         if isinstance(run.request, i.InvokeRequested) and not run.replied:
             self.space.reply(run.asker, error=_never_began(code))
         if self.queue:
-            self._next_request()
+            self.next_request()
         elif reason == StopReason.COMPLETED.value:
-            self._suggest(value)
+            self.suggesting.begin(value)
 
     def _drop_queued(self, request: Request) -> None:
         assert request.run_id is not None  # given in `requested`
-        self._count(request, running=0, queued=-1)
+        self.space.record("run_dropped", runId=request.run_id)
+        self.count(request, running=0, queued=-1)
         if isinstance(request, i.InvokeRequested):
             self.space.reply(request.asker, error=_never_began(None))
         value = RunValue(run_id=request.run_id, reason=StopReason.ABORTED.value, depth=0)
         self.space.do(RunOver(request.asker, value))
 
-    def _next_request(self) -> None:
+    def next_request(self) -> None:
         """The queue's head takes the thread; what can no longer start is answered and skipped."""
         while self.run is None and self.queue:
             request = self.queue.popleft()
             problem = why_not(request, self.space, self._roster)
             if problem is None:
-                self._count(request, running=1, queued=-1)
+                self.count(request, running=1, queued=-1)
                 self._begin(request)
             else:
                 self._drop_queued(request)
-
-    # ---- suggestions -------------------------------------------------------------------------
-
-    def _suggest(self, value: RunValue) -> None:
-        if "suggest" in self._roster.hooks:
-            self._suggesting = value.run_id
-            self.space.do(Suggest(value, self.space.transcript.shown_to(None)))
-
-    def stop_suggesting(self) -> None:
-        """Nobody wants to know any more."""
-        if self._suggesting is not None:
-            self.space.do(StopSuggesting(self._suggesting))
-            self._suggesting = None
-
-    def suggestions_made(self, event: i.SuggestionsMade) -> None:
-        if event.run_id == self._suggesting:
-            self._suggesting = None
-            self.space.suggestions = event.items
-            told = {"runId": event.run_id, "items": list(event.items)}
-            self.space.custom("suggestions", told)
 
     # ---- parts -------------------------------------------------------------------------------
 

@@ -9,14 +9,14 @@ A session without a socket waits: after `page_grace` its document counts as gone
 `resume_window` the session ends. *Source:* protocol.md 2 and 3, behaviour.md 5.
 """
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from handspan_protocol import frames as f
 from handspan_protocol.codec import encode
-from handspan_protocol.errors import CancelReason, CloseCode, CommandCode, PeerError
-from handspan_protocol.ids import CallId, DocumentId, SessionId, ThreadId
+from handspan_protocol.errors import CloseCode, CommandCode, PeerError
+from handspan_protocol.ids import DocumentId, SessionId, ThreadId
 from handspan_protocol.version import PROTOCOL_VERSION
 
 from . import effects as e
@@ -25,18 +25,18 @@ from . import session_inputs as s
 from .arguments import Compile, ToolSpec
 from .commands import COMMANDS
 from .context import ContextSet
+from .entries import Change, Entry
 from .greeting import JOURNAL_READ, sort_wishes
+from .holding import Holding
 from .keys import Secrets
 from .parties import ConnectionId, IdSource, PageView, Principal, ThreadKey
 from .policy import Policy
 from .replies import Replies
 from .session_inputs import SessionInput
+from .session_keeping import SessionKeeping, load
 from .toolset import ToolSet
 
 Json = Any
-
-CANCELS_KEPT: Final = 256
-"""Calls taken away while the page was not there, remembered with the reason."""
 
 
 class Session:
@@ -65,17 +65,18 @@ class Session:
         self.context = ContextSet(policy.context_bytes)
         self.open: dict[ThreadId, None] = {}
         """Threads whose stream the page reads."""
-        self.held: dict[CallId, tuple[ThreadKey, int]] = {}
-        """Calls it holds, each with its thread and attempt."""
+        self.holding = Holding(policy.open_calls_per_session)
         self.running: Counter[ThreadKey] = Counter()
         self.queued: Counter[ThreadKey] = Counter()
         self.over = False
         self.policy = policy
         self.ids = ids
         self._agents = agents
-        self._secrets = Secrets()
-        self._replies = Replies(policy.replies, policy.replies_bytes)
-        self._taken: OrderedDict[CallId, f.ToolCancel] = OrderedDict()
+        self._compile = compile_schema
+        self.secrets = Secrets()
+        self.replies = Replies(policy.replies, policy.replies_bytes)
+        self.keeping: SessionKeeping | None = None
+        """What a store has of it; None: it is kept nowhere."""
         self._visible, self._seen_at = True, 0.0
         self._lost_at: float | None = None
         self._gone = self.draining = False
@@ -100,9 +101,23 @@ class Session:
         end = self._lost_at + self.policy.resume_window
         return end if self._gone else min(end, self._lost_at + self.policy.page_grace)
 
+    def keep(self) -> None:
+        """From now on it is kept."""
+        self.keeping = SessionKeeping(self)
+
+    def restore(self, entries: Iterable[Entry], now: float) -> None:
+        """Be what a store has of it: a session whose page has just lost its socket."""
+        load(self, entries, self._compile)
+        self.keeping = SessionKeeping(self)
+        self._lost_at = self._seen_at = now
+
+    def changes(self) -> list[Change]:
+        """What must be written so that everything up to here is kept."""
+        return self.keeping.changes() if self.keeping is not None else []
+
     def knows(self, secret: str) -> bool:
         """Whether this is one of the good secrets; in constant time."""
-        return self._secrets.good(secret)
+        return self.secrets.good(secret)
 
     def view(self) -> PageView:
         """The session as its threads see it."""
@@ -125,6 +140,7 @@ class Session:
         if self.connection is not None:
             self.do(e.CloseSocket(self.connection, CloseCode.SUPERSEDED, "superseded"))
         self.connection, self.document = event.connection, hello.document_id
+        self.principal = event.principal or self.principal
         self._lost_at, self._gone = None, False
         self._look(hello.visible is not False)
         verdict = f.ToolsVerdict()
@@ -155,7 +171,7 @@ class Session:
     ) -> None:
         secret = self.ids.secret()
         claimed = event.hello.session.secret if resumed and event.hello.session else None
-        self._secrets.rotate(secret, claimed)
+        self.secrets.rotate(secret, claimed)
         self._send(
             f.Welcome(
                 protocol=PROTOCOL_VERSION,
@@ -187,19 +203,8 @@ class Session:
                 self.do(e.TellThread(self.key(wish.thread_id), message, create=True))
         for thread_id in sorted(was_open - set(wishes)):
             self.do(e.TellThread(self.key(thread_id), i.PageClosed(self.id)))
-        self._cancel_unknown(journal)
-
-    def _cancel_unknown(self, journal: tuple[f.JournalEntry, ...]) -> None:
-        """Each journal entry that this session does not hold at that attempt is called off."""
-        for entry in journal:
-            held = self.held.get(entry.call_id)
-            if held is not None and held[1] == entry.attempt:
-                continue
-            taken = self._taken.get(entry.call_id)
-            reason = taken.reason if taken else CancelReason.UNKNOWN.value
-            if held is not None:
-                reason = CancelReason.SUPERSEDED.value
-            self._send(f.ToolCancel(call_id=entry.call_id, attempt=entry.attempt, reason=reason))
+        for cancel in self.holding.unknown(journal):
+            self._send(cancel)
 
     def _socket_lost(self, event: s.SocketLost) -> None:
         if event.connection != self.connection:
@@ -238,7 +243,7 @@ class Session:
         if isinstance(frame, f.ToolProgress | f.Visibility | f.Pong | f.Bye):
             _NOTICES[type(frame)](self, frame)
             return
-        known = self._replies.begin(self.document, frame)
+        known = self.replies.begin(self.document, frame)
         if known == "new":
             self._command(frame, event.allowed)
         elif known == "other_body":
@@ -281,22 +286,16 @@ class Session:
         self._finish(event.ticket, event.result, event.error)
 
     def _call_offered(self, event: s.CallOffered) -> None:
-        call_id, attempt = event.frame.call_id, event.frame.attempt
-        if call_id not in self.held and len(self.held) >= self.policy.open_calls_per_session:
-            self.do(e.TellThread(event.key, i.CallRefused(self.id, call_id, attempt)))
-            return
-        self.held[call_id] = (event.key, attempt)
-        if self.connection is not None:
-            self.do(e.SendCall(event.frame, event.after))
+        frame = event.frame
+        if not self.holding.take(event.key, frame.call_id, frame.attempt):
+            refused = i.CallRefused(self.id, frame.call_id, frame.attempt)
+            self.do(e.TellThread(event.key, refused))
+        elif self.connection is not None:
+            self.do(e.SendCall(frame, event.after))
 
     def _call_taken(self, event: s.CallTaken) -> None:
-        if self.held.pop(event.call_id, None) is None:
-            return
-        if event.cancel is not None:
-            self._taken[event.call_id] = event.cancel
-            while len(self._taken) > CANCELS_KEPT:
-                self._taken.popitem(last=False)
-        self.do(e.DropCall(event.call_id, event.cancel))
+        if self.holding.give_up(event.call_id, event.cancel):
+            self.do(e.DropCall(event.call_id, event.cancel))
 
     def _run_counted(self, event: s.RunCounted) -> None:
         self.running[event.key] += event.running
@@ -335,7 +334,7 @@ class Session:
         else:
             error = f.WireError(code=problem.code, message=problem.message, path=problem.path)
             reply, size = f.Reply(id=command, error=error), len(problem.message) + 64
-        kept = self._replies.finish(DocumentId(document), reply, size)
+        kept = self.replies.finish(DocumentId(document), reply, size)
         if kept and document == self.document:
             self._send(reply)
 
@@ -344,7 +343,7 @@ class Session:
 
     def _related(self) -> set[ThreadKey]:
         """Threads that must hear of this page: it reads them, holds calls or started runs there."""
-        held = {key for key, _ in self.held.values()}
+        held = {key for key, _ in self.holding.calls.values()}
         started = self.running.keys() | self.queued.keys()
         return {self.key(thread_id) for thread_id in self.open} | held | started
 

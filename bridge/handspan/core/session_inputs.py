@@ -11,7 +11,7 @@ from handspan_protocol.frames import ApprovalRequest, Command, Hello, Notice, To
 from handspan_protocol.ids import CallId, ThreadId
 
 from .inputs import DeadlinePassed
-from .parties import ConnectionId, ThreadKey
+from .parties import ConnectionId, Principal, ThreadKey
 
 Json = Any
 
@@ -26,6 +26,8 @@ class Greeted:
     """Why the session that the page asked for was not resumed."""
     denied: frozenset[ThreadId] = frozenset()
     """Threads of the hello that `authorize` does not let it open."""
+    principal: Principal | None = None
+    """Who it is, with the attributes of today; None: as before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from handspan_protocol.ids import CallId, MessageId, RunId
 from handspan_protocol.limits import NESTING_MAX
 from handspan_protocol.strict_json import size_within
 
+from .answer import Answer
 from .call import CallEvent, CallState, Settlement
 from .desk import Desk
 from .emission import Misplaced
-from .inputs import Answer
 from .patching import patched
 from .run import Run
 from .space import Space

@@ -139,6 +139,7 @@ class Speech:
     def end_step(self, run: Run, finish_reason: str | None) -> None:
         """Nothing more is said; what was called and waited for the end is carried out now."""
         run.step.ended, run.step.finish_reason = True, finish_reason
+        self._space.record("step_ended", runId=run.root.id, depth=run.depth)
         for call in run.step.calls:
             if call.state is not CallState.PROPOSED or call.hook is not None:
                 continue

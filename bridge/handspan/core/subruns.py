@@ -73,6 +73,7 @@ class Subruns:
         parent.step.emission.end_texts()
         root = parent.root
         root.subs_made += 1
+        root.step.delegated = True
         sub = Run(
             id=event.sub_id,
             request=root.request,

@@ -8,7 +8,7 @@ means nothing changes nothing.
 Above sits the driver; beside it `session`, which it knows only as messages.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,16 +19,20 @@ from handspan_protocol.ids import CallId, SessionId
 
 from . import inputs as i
 from .admission import Roster
+from .arguments import Compile
 from .call import Call
 from .desk import Desk
-from .effects import Broke, ThreadEffect, ThreadOver
+from .effects import Broke, Fact, ThreadEffect, ThreadOver
+from .entries import Change, Entry
 from .homes import Homes
 from .inputs import ThreadInput
+from .keeping import Keeping
 from .live import Live
 from .log import Log
 from .parties import Asker, IdSource, PageView, ThreadKey
 from .policy import Policy
 from .reports import progress
+from .revival import load, take_up
 from .run import Run
 from .runs import Runs
 from .sink import change_state
@@ -46,6 +50,8 @@ class Thread:
         self.space = Space(key, policy, ids, roster.tools)
         self.runs = Runs(self.space, roster)
         self.homes = Homes(self.space, self.runs.desk)
+        self.keeping: Keeping | None = None
+        """What a store has of it; None: it is kept nowhere."""
         self.touched_at = 0.0
         """When it last heard anything; an idle thread may leave memory."""
 
@@ -75,6 +81,15 @@ class Thread:
             problem = PeerError(CommandCode.INTERNAL, "this could not be done")
             self.space.reply(asker, error=problem)
         self.runs.give_up()
+
+    def keep(self, entries: Sequence[Entry], compile_schema: Compile) -> None:
+        """From now on it is kept; `entries` are what a store has of it already."""
+        load(self.space, self.runs, entries, compile_schema)
+        self.keeping = Keeping(self.space, self.runs, entries)
+
+    def changes(self, facts: Iterable[Fact]) -> list[Change]:
+        """What must be written so that these facts, and all before them, are kept."""
+        return self.keeping.changes(facts) if self.keeping is not None else []
 
     def next_deadline(self) -> float | None:
         """When DeadlinePassed is due; None: nothing waits for time."""
@@ -365,9 +380,10 @@ _HANDLERS: Final[Mapping[type, Callable[[Thread, Any], None]]] = {
     i.ResultRevised: Thread._result_revised,
     i.StepReviewed: lambda thread, event: thread.runs.step_reviewed(event),
     i.StopsJudged: lambda thread, event: thread.runs.stops_judged(event),
-    i.SuggestionsMade: lambda thread, event: thread.runs.suggestions_made(event),
+    i.SuggestionsMade: lambda thread, event: thread.runs.suggesting.made(event),
     i.ToolReturned: Thread._tool_returned,
+    i.Restored: lambda thread, event: take_up(thread.space, thread.runs, thread.homes, event),
     i.Deleted: Thread._deleted,
-    i.Evicted: lambda thread, _: thread.runs.stop_suggesting(),
+    i.Evicted: lambda thread, _: thread.runs.suggesting.stop(),
     i.DeadlinePassed: Thread._deadline_passed,
 }

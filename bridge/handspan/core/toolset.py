@@ -45,6 +45,15 @@ class ToolSet:
         gone = set(remove)
         return self._put({n: s for n, s in self.current.items() if n not in gone}, add)
 
+    def restore(self, revision: int, tools: Iterable[ToolSpec]) -> None:
+        """These were the tools when the process ended; a name the server has now is left out."""
+        self.revision = revision
+        self.current = {
+            spec.name: spec
+            for spec in tools
+            if spec.name == WILDCARD or spec.name not in self._taken
+        }
+
     def _put(self, tools: dict[str, ToolSpec], batch: Sequence[Json]) -> ToolsVerdict:
         verdict = _Batch(tools, self._policy, self._compile, self._taken)
         read = BATCH_READ + 2 * self._policy.tools

@@ -19,16 +19,28 @@ Json = Any
 Message = dict[str, Any]
 
 
+class Touched:
+    """The messages that have changed, and whether all of them are others than before."""
+
+    __slots__ = ("everything", "names")
+
+    def __init__(self, *, everything: bool = False) -> None:
+        self.everything = everything
+        self.names: dict[str, None] = {}
+
+
 class Transcript:
     """Messages and state; changed only by `apply`."""
 
-    __slots__ = ("_by_id", "_call_home", "_pieces", "messages", "size_bytes", "state")
+    __slots__ = ("_by_id", "_call_home", "_pieces", "messages", "size_bytes", "state", "touched")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.state: Json = {}
         self.size_bytes = 0
         """A lower bound of the history's size: the text it holds, in characters."""
+        self.touched: Touched | None = None
+        """What has changed since somebody last asked; None: nobody wants to know."""
         self._by_id: dict[str, Message] = {}
         self._call_home: dict[str, tuple[Message, Message]] = {}
         self._pieces: dict[str, list[str]] = {}
@@ -58,6 +70,30 @@ class Transcript:
     def has(self, message_id: str) -> bool:
         return message_id in self._by_id
 
+    def get(self, message_id: str) -> Message | None:
+        """The message of this id, as it stands; not to be changed."""
+        return self._by_id.get(message_id)
+
+    @property
+    def last_id(self) -> str | None:
+        """The id of the last message; None: there is none."""
+        return self.messages[-1]["id"] if self.messages else None
+
+    def whole_part(self, message: Message) -> Message | None:
+        """The message without what is still being streamed; itself, when that is nothing.
+
+        None: there is nothing whole in it yet.
+        """
+        calls = message.get("toolCalls", [])
+        whole = [call for call in calls if f"call {call['id']}" not in self._pieces]
+        if message["id"] in self._pieces or not (whole or not calls):
+            return None
+        return message if len(whole) == len(calls) else {**message, "toolCalls": whole}
+
+    def has_result(self, call_id: str) -> bool:
+        """Whether a result of this call stands in the history."""
+        return any(m.get("toolCallId") == call_id for m in self.messages)
+
     def role_of(self, message_id: str) -> str | None:
         """The role of the message of this id; None: there is none."""
         message = self._by_id.get(message_id)
@@ -78,6 +114,29 @@ class Transcript:
         self.messages.append(message)
         self._by_id[message["id"]] = message
         self._count(message.get("content"))
+        self._touch(message["id"])
+
+    def restore(self, messages: Iterable[Message]) -> None:
+        """Take up messages in the order they once came; results find their places again."""
+        for message in messages:
+            home = self._call_home.get(message.get("toolCallId", ""))
+            if message["role"] == "tool":
+                place = self._place_of_result(home[0] if home else None)
+                self.messages.insert(place, message)
+                self._by_id[message["id"]] = message
+                self._count(message["content"])
+            else:
+                self.append(message)
+                self._settle_calls(message)
+
+    def cut_behind(self, message_id: str | None) -> list[str]:
+        """Let go of everything behind this message (None: of all); the ids of what has left."""
+        if message_id is not None and message_id not in self._by_id:
+            return []
+        kept = 0 if message_id is None else self._index(self._by_id[message_id]) + 1
+        gone = [message["id"] for message in self.messages[kept:]]
+        self.replace(self.messages[:kept])
+        return gone
 
     def replace(self, messages: Iterable[Message]) -> None:
         """Begin again from these messages (MESSAGES_SNAPSHOT)."""
@@ -89,9 +148,9 @@ class Transcript:
                     {**call, "function": dict(call["function"])} for call in copy["toolCalls"]
                 ]
             self.append(copy)
-            for call in copy.get("toolCalls", ()):
-                self._call_home[call["id"]] = (copy, call)
-                self._count(call["function"]["arguments"])
+            self._settle_calls(copy)
+        if self.touched is not None:
+            self.touched.everything = True
 
     def cut_after(self, message_id: str) -> tuple[Message, ...] | None:
         """The history up to this message, with its results; None: there is no such message.
@@ -139,6 +198,7 @@ class Transcript:
         function = {"name": event["toolCallName"], "arguments": ""}
         call = {"id": call_id, "type": "function", "function": function}
         home.setdefault("toolCalls", []).append(call)
+        self._touch(home["id"])
         self._call_home[call_id] = (home, call)
         self._pieces[f"call {call_id}"] = []
 
@@ -164,14 +224,16 @@ class Transcript:
         self.messages.insert(self._place_of_result(home[0] if home else None), message)
         self._by_id[message["id"]] = message
         self._count(message["content"])
+        self._touch(message["id"])
 
     def _encrypted(self, event: Mapping[str, Json]) -> None:
         home = self._call_home.get(event["entityId"])
-        target = home[1] if event.get("subtype") == "tool-call" and home else None
+        message, target = home if event.get("subtype") == "tool-call" and home else (None, None)
         if event.get("subtype") == "message":
-            target = self._by_id.get(event["entityId"])
-        if target is not None:
+            message = target = self._by_id.get(event["entityId"])
+        if message is not None and target is not None:
             target["encryptedValue"] = event["encryptedValue"]
+            self._touch(message["id"])
 
     def _activity(self, event: Mapping[str, Json]) -> None:
         old = self._by_id.get(event["messageId"])
@@ -184,6 +246,7 @@ class Transcript:
             return
         self.messages[self._index(old)] = message
         self._by_id[message["id"]] = message
+        self._touch(message["id"])
 
     def _activity_delta(self, event: Mapping[str, Json]) -> None:
         message = self._by_id.get(event["messageId"])
@@ -195,6 +258,7 @@ class Transcript:
             return
         if isinstance(content, dict):
             message["content"] = content
+            self._touch(message["id"])
 
     def _state(self, event: Mapping[str, Json]) -> None:
         self.state = event["snapshot"]
@@ -209,6 +273,16 @@ class Transcript:
         self.replace(event["messages"])
 
     # -- parts -------------------------------------------------------------------------------
+
+    def _touch(self, message_id: str) -> None:
+        if self.touched is not None:
+            self.touched.names[message_id] = None
+
+    def _settle_calls(self, message: Message) -> None:
+        """Know the calls of a whole message."""
+        for call in message.get("toolCalls", ()):
+            self._call_home[call["id"]] = (message, call)
+            self._count(call["function"]["arguments"])
 
     def __init_messages(self) -> None:
         self.messages, self._by_id = [], {}
@@ -248,6 +322,7 @@ class Transcript:
     def _remove(self, message: Message) -> None:
         del self.messages[self._index(message)]
         del self._by_id[message["id"]]
+        self._touch(message["id"])
 
     def _count(self, content: Json) -> None:
         """Texts and the data of parts; what names their kinds is not counted."""

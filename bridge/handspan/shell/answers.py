@@ -12,6 +12,7 @@ from ag_ui.core import UserMessage
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
+from handspan.core.answer import Answer
 from handspan.core.arguments import Problem
 from handspan.core.context import check_context
 from handspan_protocol.codec import encode, parse_json
@@ -168,7 +169,7 @@ def repaired(said: Mapping[str, Json] | None) -> dict[str, Json] | None:
     return copy_json(given)  # type: ignore[no-any-return]  # of a dict
 
 
-def revised(said: CallResult, asked: e.CallValue) -> i.Answer | None:
+def revised(said: CallResult, asked: e.CallValue) -> Answer | None:
     """What `after_call` answered; None: the call's result stays what it is.
 
     An error that is there counts, then the value; `outcome` follows from them.
@@ -184,19 +185,19 @@ def revised(said: CallResult, asked: e.CallValue) -> i.Answer | None:
         return None
     value = copy_json(said.value)
     parts = _parts(value) if asked.content is not None else None
-    return i.Answer(value=value) if parts is None else i.Answer(content=parts)
+    return Answer(value=value) if parts is None else Answer(content=parts)
 
 
-def _failure(error: Any, asked: e.CallValue) -> i.Answer:
+def _failure(error: Any, asked: e.CallValue) -> Answer:
     if not (isinstance(error, Failure) and isinstance(error.code, str)):
         raise UsageError("after_call: an error is a Failure(code, message)")
     message = page_error_message(str(error.message))
     if error.code not in _CALL_CODES:
-        return i.Answer(error_code=error.code, error_message=message)
+        return Answer(error_code=error.code, error_message=message)
     code = CallCode(error.code)
     if error.code == asked.code and outcome_of(code) != asked.outcome:  # a page's own code
-        return i.Answer(error_code=error.code, error_message=message)
-    return i.Answer(code=code, error_message=message)
+        return Answer(error_code=error.code, error_message=message)
+    return Answer(code=code, error_message=message)
 
 
 _CALL_CODES: Final = frozenset(CallCode)

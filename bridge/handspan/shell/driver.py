@@ -11,34 +11,37 @@ wakes their readers once, at the end of the loop's tick (`tick`).
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
 from handspan.core.arguments import Compile
+from handspan.core.entries import Entry
 from handspan.core.parties import Asker, Principal, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import Session
+from handspan.core.session_keeping import owner_of
 from handspan.core.thread import Roster, Thread
 from handspan.ports import Clock, Handle, Store
-from handspan_protocol.codec import frame_bytes
 from handspan_protocol.errors import CloseCode, CommandCode, PeerError
-from handspan_protocol.frames import Goaway
 from handspan_protocol.ids import SessionId
 
-from . import observers
+from . import lifetime, observers
 from .asking import Asking
 from .hooks import Hooks
 from .hub import Hub, listed
 from .ids import Ids, SessionIds
+from .ledger import Ledger
 from .observers import Observer
 from .outlets import Outlets
 from .socket import where
 from .tally import Tally
 from .tick import Tick
+from .timers import Timers
 from .tools import ServerTool
 from .waiters import Waiters
 from .workers import Workers
@@ -73,10 +76,11 @@ class Driver:
         self.loop = asyncio.get_running_loop()
         self.tick = Tick(self.loop, self._wake_readers)
         self.store = store
-        store.open(self.loop.call_soon_threadsafe)
+        self.ledger = Ledger(store, self.tick.grew)
         self.roster = Roster(agents.keys(), specs, hooks.names)
-        self.hub = Hub(policy, ids, self.roster)
-        self.outlets = Outlets(self.hub)
+        kept = store if store.durable else None
+        self.hub = Hub(policy, ids, self.roster, kept, compile_schema)
+        self.outlets = Outlets(self.hub, self.ledger.after)
         self.waiters = Waiters(self)
         self.workers = Workers(
             self, policy=policy, clock=clock, agents=agents, tools=tools, hooks=hooks
@@ -89,8 +93,8 @@ class Driver:
         self._compile = compile_schema
         self._queue: deque[tuple[Any, Any, bool]] = deque()
         self._running = False
-        self._timers: dict[Any, tuple[float, Handle]] = {}
-        self._quiet = asyncio.Event()
+        self.timers = Timers(clock, self._time_is_up)
+        self.quiet = asyncio.Event()
         self._sweep: Handle | None = None
         self._plan_sweep()
 
@@ -121,16 +125,19 @@ class Driver:
                     return
                 target, message, create = self._queue.popleft()
         finally:
+            self.ledger.turn()
             self._running = False
 
     def _to_thread(self, key: ThreadKey, message: i.ThreadInput, create: bool) -> None:
-        thread = self.hub.thread(key) if create else self.hub.threads.get(key)
+        thread = self.hub.thread(key) if create else self.hub.find(key)
         if thread is None:
             self._nobody_home(message)
             return
         log = thread.space.log
         before = log.head
         effects = thread.handle(message, self.clock.now())
+        if self.ledger.on:
+            self.ledger.note(thread, effects, before)
         if log.head != before:
             self.tally.events += log.head - before
             self.tick.grew(key, thread)
@@ -142,8 +149,8 @@ class Driver:
             except Exception as error:  # one effect must not take those behind it along
                 _LOG.error("%s was not carried out: %s", type(effect).__name__, where(error))
         deadline = thread.next_deadline()
-        if deadline is not None or key in self._timers:
-            self._keep_time(key, deadline)
+        if deadline is not None or key in self.timers:
+            self.timers.keep(key, deadline)
         if thread.busy is not (key in self.hub.active):
             self._note_activity(key, thread)
 
@@ -152,7 +159,10 @@ class Driver:
         if session is None:
             return
         try:
-            for effect in session.handle(message, self.clock.now()):
+            effects = session.handle(message, self.clock.now())
+            if self.ledger.on:
+                self.ledger.note_session(session)
+            for effect in effects:
                 _SESSION_EFFECTS[type(effect)](self, session, effect)
         except Exception as error:  # the page comes back, and resumes what is sound
             _LOG.error(
@@ -161,7 +171,7 @@ class Driver:
             socket = self.outlets.of(session)
             if socket is not None:
                 socket.close(CloseCode.OUR_FAULT)
-        self._keep_time(session_id, session.next_deadline())
+        self.timers.keep(session_id, session.next_deadline())
 
     def _nobody_home(self, message: i.ThreadInput) -> None:
         """A command for a thread that is not there is still answered."""
@@ -179,26 +189,11 @@ class Driver:
             return
         self.hub.active.discard(key)
         if not self.hub.active:
-            self._quiet.set()
+            self.quiet.set()
 
     # ---- time --------------------------------------------------------------------------------
 
-    def _keep_time(self, target: Any, deadline: float | None) -> None:
-        planned = self._timers.get(target)
-        if deadline is None:
-            if planned is not None:
-                planned[1].cancel()
-                del self._timers[target]
-            return
-        if planned is not None:
-            if planned[0] == deadline:
-                return
-            planned[1].cancel()
-        handle = self.clock.call_at(deadline, lambda: self._time_is_up(target))
-        self._timers[target] = (deadline, handle)
-
     def _time_is_up(self, target: Any) -> None:
-        self._timers.pop(target, None)
         self._tell(target, i.DeadlinePassed())
 
     def _plan_sweep(self) -> None:
@@ -229,6 +224,13 @@ class Driver:
         for fact in effect.facts:
             self.tally.count(fact)
 
+    def _start_tool(self, thread: Thread, effect: e.StartTool) -> None:
+        """Not before it is kept that it may: else it could run once more after a crash (P2)."""
+        self.ledger.after(partial(self.workers.start_tool, thread, effect))
+
+    def _stop_tool(self, thread: Thread, effect: e.StopTool) -> None:
+        self.ledger.after(partial(self.workers.stop_tool, thread, effect))
+
     def _reply_effect(self, _: Thread, effect: e.Reply) -> None:
         self._reply(effect.asker, effect.result, effect.error)
 
@@ -236,7 +238,8 @@ class Driver:
         if asker.session is not None:
             self.tell_session(asker.session, s.Answered(asker.ticket, result, error))
         else:
-            self.waiters.settle("answer", asker.ticket, (result, error))
+            answer = partial(self.waiters.settle, "answer", asker.ticket, (result, error))
+            self.ledger.after(answer)
 
     # ---- effects of a session ----------------------------------------------------------------
 
@@ -261,17 +264,15 @@ class Driver:
 
     def _list_threads(self, session: Session, effect: e.ListThreads) -> None:
         shift = datetime.now(UTC).timestamp() - self.clock.now()
-        told = [
-            listed(thread, shift)
-            for key, thread in self.hub.threads.items()
-            if key.principal == session.principal.id
-        ]
+        mine = session.principal.id
+        here = [thread for key, thread in self.hub.threads.items() if key.principal == mine]
+        told = listed(here, self.store.threads(mine), shift)
         self._reply(Asker(session.id, effect.ticket), {"threads": told})
 
     def _delete_thread(self, session: Session, effect: e.DeleteThread) -> None:
         key = ThreadKey(session.principal.id, effect.thread_id)
         asker = Asker(session.id, effect.ticket)
-        if key not in self.hub.threads:
+        if self.hub.find(key) is None:
             self._reply(asker, None, _no_thread())
             return
         self.tell_thread(key, i.Deleted())
@@ -282,10 +283,12 @@ class Driver:
 
     def _thread_over(self, thread: Thread, _: e.ThreadOver) -> None:
         key = thread.space.key
-        self._keep_time(key, None)
+        if self.ledger.on:
+            self.ledger.forget(key)
+        self.timers.keep(key, None)
         self.hub.drop(key)
         if not self.hub.active:
-            self._quiet.set()
+            self.quiet.set()
 
     def _session_over(self, session: Session, _: e.SessionOver) -> None:
         self.hub.sessions.pop(session.id, None)
@@ -293,8 +296,17 @@ class Driver:
     # ---- sessions ----------------------------------------------------------------------------
 
     def make_session(self, principal: Principal, origin: str | None) -> Session:
-        session = Session(
-            SessionId(self.ids.new("s")),
+        session = self._session(SessionId(self.ids.new("s")), principal, origin)
+        self.hub.sessions[session.id] = session
+        if self.ledger.on:
+            session.keep()
+        if self.is_draining:
+            session.handle(s.Draining(), self.clock.now())
+        return session
+
+    def _session(self, name: SessionId, principal: Principal, origin: str | None) -> Session:
+        return Session(
+            name,
             principal,
             origin=origin,
             policy=self.policy,
@@ -303,48 +315,37 @@ class Driver:
             server_tools=self.roster.tools,
             agents=self.roster.agents,
         )
-        self.hub.sessions[session.id] = session
-        if self.is_draining:
-            session.handle(s.Draining(), self.clock.now())
-        return session
 
-    # ---- the end -----------------------------------------------------------------------------
+    # ---- the beginning and the end -----------------------------------------------------------
+
+    def restore_session(self, session_id: SessionId, entries: Sequence[Entry]) -> None:
+        """Have a session again that the store has."""
+        owner = owner_of(entries)
+        if owner is None:
+            return
+        session = self._session(session_id, *owner)
+        session.restore(entries, self.clock.now())
+        self.hub.sessions[session_id] = session
+        self.timers.keep(session_id, session.next_deadline())
+
+    def restore(self) -> None:
+        """Be what the store has; see `lifetime`."""
+        lifetime.restore(self)
 
     async def drain(self) -> None:
-        """Refuse new runs and wait, at most `drain_grace`, until none is left; then say goodbye."""
-        self.is_draining = True
-        for session_id in list(self.hub.sessions):
-            self.tell_session(session_id, s.Draining())
-        if self.hub.active:
-            self._quiet.clear()
-            handle = self.clock.call_at(self.clock.now() + self.policy.drain_grace, self._quiet.set)
-            await self._quiet.wait()
-            handle.cancel()
-        goaway = frame_bytes(Goaway(reconnect_after_ms=1_000, reason="restart"))
-        for socket in list(self.outlets.sockets.values()):
-            socket.writer.control(goaway)
-            socket.close(CloseCode.RESTART, "restart")
+        """Refuse new runs, wait for those under way, say goodbye; see `lifetime`."""
+        await lifetime.drain(self)
 
     async def close(self) -> None:
-        """Abort what is left and let nothing of it behind; what still comes is not heard."""
-        self.is_draining = True
-        for key in list(self.hub.active):
-            thread = self.hub.threads[key]
-            while thread.run is not None or thread.runs.queue:
-                run_id = thread.run.id if thread.run else thread.runs.queue[0].run_id
-                self.tell_thread(key, i.AbortRequested(Asker(None, ""), run_id))
-        for socket in list(self.outlets.sockets.values()):
-            socket.close(CloseCode.RESTART, "restart")
+        """Let nothing be at work any more; see `lifetime`."""
+        await lifetime.close(self)
+
+    def stop_listening(self) -> None:
+        """What still comes is not heard."""
         self._closed = True
-        await self.workers.crew.finished("after_run")
-        await self.workers.crew.close()
-        for _, handle in self._timers.values():
-            handle.cancel()
-        self._timers.clear()
+        self.timers.cancel_all()
         if self._sweep is not None:
             self._sweep.cancel()
-        self.waiters.cancel_all()
-        await self.store.close()
 
 
 def _no_thread() -> PeerError:
@@ -357,8 +358,8 @@ _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.TellSession: lambda driver, _, told: driver.tell_session(told.session, told.message),
     e.StartStep: lambda driver, thread, effect: driver.workers.start_step(thread, effect),
     e.StopStep: lambda driver, thread, effect: driver.workers.stop_step(thread, effect),
-    e.StartTool: lambda driver, thread, effect: driver.workers.start_tool(thread, effect),
-    e.StopTool: lambda driver, thread, effect: driver.workers.stop_tool(thread, effect),
+    e.StartTool: Driver._start_tool,
+    e.StopTool: Driver._stop_tool,
     e.GiveValue: lambda driver, _, effect: driver.waiters.give(effect),
     e.JudgeStops: lambda driver, thread, effect: driver.asking.judge_stops(thread, effect),
     e.GiveResult: lambda driver, thread, effect: driver.asking.subrun_over(thread, effect),

@@ -137,7 +137,11 @@ class Greeter:
             return
         session = session or self._new_session(socket, principal)
         if session is not None:
-            self._welcome(socket, session, hello, refusal, denied)
+            self._welcome(
+                socket,
+                session,
+                s.Greeted(ConnectionId(socket.id), hello, _why(refusal), denied, principal),
+            )
 
     def _new_session(self, socket: Socket, principal: Principal) -> Session | None:
         if not self._room_for(socket, principal):
@@ -146,20 +150,11 @@ class Greeter:
             return None
         return self._driver.make_session(principal, socket.request.origin)
 
-    def _welcome(
-        self,
-        socket: Socket,
-        session: Session,
-        hello: f.Hello,
-        refusal: ResumeRefusal | None,
-        denied: frozenset[ThreadId],
-    ) -> None:
+    def _welcome(self, socket: Socket, session: Session, greeted: s.Greeted) -> None:
         socket.session_id = session.id
         socket.welcomed = True
         self._addresses[socket.request.address] += 1
         self._driver.outlets.sockets[socket.id] = socket
-        why: Any = refusal.value if refusal else None
-        greeted = s.Greeted(ConnectionId(socket.id), hello, why, denied)
         self._driver.tell_session(session.id, greeted)
 
     async def _who(self, socket: Socket, token: str | None) -> Principal | None:
@@ -272,6 +267,10 @@ _ACTIONS: Final = {
     f.StateUpdate: "state",
     f.ThreadDelete: "delete",
 }
+
+
+def _why(refusal: ResumeRefusal | None) -> Any:
+    return None if refusal is None else refusal.value
 
 
 def _answer_to(problem: FrameProblem) -> bytes:

@@ -5,15 +5,20 @@ leave memory. Deliberately decides nothing that a machine decides.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from handspan.core.arguments import Compile
+from handspan.core.entries import Entry
+from handspan.core.keeping import title_of
 from handspan.core.parties import ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import Session
 from handspan.core.thread import Roster, Thread
-from handspan_protocol.ids import CallId, RunId, SessionId, ThreadId
+from handspan.ports import KeptThread, Store
+from handspan_protocol.codec import parse_json
+from handspan_protocol.ids import CallId, RunId, SessionId
 
 from .ids import Ids
 
@@ -56,6 +61,11 @@ class ThreadIds:
             self._release(self._claimed.popleft())
         return call_id
 
+    def adopt_call(self, call_id: CallId) -> None:
+        """A call from the store is found by its id, unless another thread has it by now."""
+        self._hub.calls.setdefault((self._key.principal, call_id), self._key)
+        self._claimed.append(call_id)
+
     def retire_all(self) -> None:
         """The thread is gone; answers to its calls may still be on their way."""
         while self._claimed:
@@ -67,9 +77,19 @@ class ThreadIds:
 
 
 class Hub:
-    """The registry of machines; changed by the driver only."""
+    """The registry of machines; changed by the driver only.
 
-    def __init__(self, policy: Policy, ids: Ids, roster: Roster) -> None:
+    `store` is where threads are that are not in memory; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        ids: Ids,
+        roster: Roster,
+        store: Store | None,
+        compile_schema: Compile,
+    ) -> None:
         self.policy = policy
         self.sessions: dict[SessionId, Session] = {}
         self.threads: OrderedDict[ThreadKey, Thread] = OrderedDict()
@@ -82,16 +102,32 @@ class Hub:
         self._ids = ids
         self._roster = roster
         self._sources: dict[ThreadKey, ThreadIds] = {}
+        self._store = store
+        self._compile = compile_schema
 
     def thread(self, key: ThreadKey) -> Thread:
-        """The thread, made when it is not there."""
+        """The thread, read from the store or made when it is not there."""
         thread = self.threads.get(key)
         if thread is None:
-            source = ThreadIds(self, key, self._ids)
-            thread = Thread(key, self.policy, source, self._roster)
-            self._sources[key] = source
-            self.threads[key] = thread
+            entries = self._store.thread(key) if self._store is not None else ()
+            thread = self._make(key, entries)
         self.threads.move_to_end(key)
+        return thread
+
+    def find(self, key: ThreadKey) -> Thread | None:
+        """The thread, in memory or in the store."""
+        if self._store is None or key in self.threads:
+            return self.threads.get(key)
+        entries = self._store.thread(key)
+        return self._make(key, entries) if entries else None
+
+    def _make(self, key: ThreadKey, entries: Sequence[Entry]) -> Thread:
+        source = ThreadIds(self, key, self._ids)
+        thread = Thread(key, self.policy, source, self._roster)
+        self._sources[key] = source
+        self.threads[key] = thread
+        if self._store is not None:
+            thread.keep(entries, self._compile)
         return thread
 
     def drop(self, key: ThreadKey) -> None:
@@ -107,7 +143,7 @@ class Hub:
         over = len(self.threads) - self.policy.threads
         for key, thread in list(self.threads.items()):
             old = now - thread.touched_at > self.policy.thread_idle
-            if (old or over > 0) and thread.idle:
+            if (old or over > 0) and thread.idle and not thread.log.held:
                 over -= 1
                 yield key
             elif not old and over <= 0:
@@ -137,14 +173,23 @@ class Hub:
         return sum(session.principal.id == principal for session in self.sessions.values())
 
 
-def listed(thread: Thread, shift: float) -> dict[str, Json]:
-    """One row of `thread.list`; the title is the beginning of the first user text."""
-    at = datetime.fromtimestamp(thread.touched_at + shift, UTC)
-    row: dict[str, Json] = {
-        "threadId": ThreadId(thread.thread_id),
-        "updatedAt": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+def listed(threads: Iterable[Thread], kept: Iterable[KeptThread], shift: float) -> list[Json]:
+    """The rows of `thread.list`, newest first: threads in memory, and those that are only kept.
+
+    `shift` is what lies between the loop's time and the time since 1970.
+    """
+    rows = {
+        thread.thread_id: (thread.touched_at + shift, title_of(thread.space.transcript.messages))
+        for thread in threads
     }
-    for message in thread.space.transcript.messages:
-        if message["role"] == "user" and isinstance(message["content"], str):
-            return row | {"title": message["content"][:80]}
-    return row
+    for one in kept:
+        about = parse_json(one.about)
+        rows[one.key.thread_id] = (one.updated_at, about.get("title"))
+    newest = sorted(rows.items(), key=lambda row: -row[1][0])
+    return [_row(thread_id, at, title) for thread_id, (at, title) in newest]
+
+
+def _row(thread_id: str, at: float, title: str | None) -> dict[str, Json]:
+    shown = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    row: dict[str, Json] = {"threadId": thread_id, "updatedAt": shown.replace("+00:00", "Z")}
+    return row if title is None else row | {"title": title}

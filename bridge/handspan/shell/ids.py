@@ -51,3 +51,6 @@ class SessionIds:
 
     def claim_call(self, wish: str | None) -> Any:
         raise AssertionError("a session makes no calls")
+
+    def adopt_call(self, call_id: Any) -> None:
+        raise AssertionError("a session has no calls")

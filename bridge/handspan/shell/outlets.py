@@ -4,15 +4,18 @@ Owns which writer call carries which effect. Deliberately decides nothing; a ses
 socket is simply not written to, since what matters is sent again when it comes back.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from handspan.core import effects as e
 from handspan.core.session import Session
 from handspan_protocol.codec import frame_bytes
-from handspan_protocol.frames import ApprovalRequest, ToolCancel
+from handspan_protocol.frames import ApprovalRequest, ServerFrame, ToolCancel
 
 from .hub import Hub
 from .socket import Socket
+from .writer import Writer
 
 SMALL_SNAPSHOT_BYTES: Final = 64 * 1024
 """A snapshot up to this is made at once and queued, so that what happens in the same tick comes
@@ -20,11 +23,16 @@ as events behind it. A larger one is made when its turn has come, and is never q
 
 
 class Outlets:
-    """The sockets of welcomed pages, by the connection their session knows them as."""
+    """The sockets of welcomed pages, by the connection their session knows them as.
 
-    def __init__(self, hub: Hub) -> None:
+    What goes out goes through `after`: at once, or when what it says is kept. It is bound to the
+    socket that the session has now; a later one is told by its own hello.
+    """
+
+    def __init__(self, hub: Hub, after: Callable[[Callable[[], None]], None]) -> None:
         self.sockets: dict[int, Socket] = {}
         self._hub = hub
+        self._after = after
 
     def of(self, session: Session | None) -> Socket | None:
         """The session's live socket."""
@@ -36,55 +44,63 @@ class Outlets:
         """A control frame; a question waits for its thread's snapshot."""
         socket = self.of(session)
         if socket is not None:
-            frame = effect.frame
-            text = frame_bytes(frame)
-            if isinstance(frame, ApprovalRequest):
-                socket.writer.offer(frame.call_id, text, frame.thread_id, 0)
-            else:
-                call_id = frame.call_id if isinstance(frame, ToolCancel) else None
-                socket.writer.control(text, call_id=call_id)
+            self._after(partial(_send, socket.writer, effect.frame))
 
     def send_call(self, session: Session, effect: e.SendCall) -> None:
         """A tool.call, behind the events before it."""
         socket = self.of(session)
         if socket is not None:
             frame = effect.frame
-            text = frame_bytes(frame)
-            socket.writer.offer(frame.call_id, text, frame.thread_id, effect.after)
+            call = (frame.call_id, frame_bytes(frame), frame.thread_id, effect.after)
+            self._after(partial(socket.writer.offer, *call))
 
     def drop_call(self, session: Session, effect: e.DropCall) -> None:
         """Drop what was not written; where it was, cancel it."""
         socket = self.of(session)
-        if socket is None or socket.writer.withdraw(effect.call_id):
-            return
-        if effect.cancel is not None:
-            socket.writer.control(frame_bytes(effect.cancel), call_id=effect.call_id)
+        if socket is not None:
+            self._after(partial(_drop, socket.writer, effect))
 
     def close_socket(self, _: Session, effect: e.CloseSocket) -> None:
         """The end, with a code."""
         socket = self.sockets.pop(effect.connection, None)
         if socket is not None:
-            socket.close(effect.code, effect.reason)
+            self._after(partial(socket.close, effect.code, effect.reason))
 
     def open_stream(self, session: Session, effect: e.OpenStream) -> None:
         """Put the cursor: after (epoch, offset), or behind a snapshot."""
         socket = self.of(session)
-        if socket is None:
-            return
+        if socket is not None:
+            self._after(partial(self._open, socket.writer, session, effect))
+
+    def _open(self, writer: Writer, session: Session, effect: e.OpenStream) -> None:
         thread = self._hub.thread(effect.key)
         same = effect.epoch == thread.epoch and effect.offset is not None
-        if same and effect.offset is not None and thread.space.log.reaches(effect.offset):
-            socket.writer.open(thread, effect.offset)
+        if same and effect.offset is not None and thread.log.reaches(effect.offset):
+            writer.open(thread, effect.offset)
             return
-        snapshot = thread.snapshot(session.id)
-        if len(snapshot) > SMALL_SNAPSHOT_BYTES:
-            socket.writer.open(thread, None)
+        snapshot = None if thread.log.held else thread.snapshot(session.id)
+        if snapshot is None or len(snapshot) > SMALL_SNAPSHOT_BYTES:
+            writer.open(thread, None)
         else:
-            socket.writer.control(snapshot)
-            socket.writer.open(thread, thread.head)
+            writer.control(snapshot)
+            writer.open(thread, thread.head)
 
     def close_stream(self, session: Session, effect: e.CloseStream) -> None:
         """Write no more of the thread."""
         socket = self.of(session)
         if socket is not None:
-            socket.writer.close(effect.thread_id)
+            self._after(partial(socket.writer.close, effect.thread_id))
+
+
+def _send(writer: Writer, frame: ServerFrame) -> None:
+    text = frame_bytes(frame)
+    if isinstance(frame, ApprovalRequest):
+        writer.offer(frame.call_id, text, frame.thread_id, 0)
+    else:
+        call_id = frame.call_id if isinstance(frame, ToolCancel) else None
+        writer.control(text, call_id=call_id)
+
+
+def _drop(writer: Writer, effect: e.DropCall) -> None:
+    if not writer.withdraw(effect.call_id) and effect.cancel is not None:
+        writer.control(frame_bytes(effect.cancel), call_id=effect.call_id)

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError
 
-from handspan.core.inputs import Answer
+from handspan.core.answer import Answer
 from handspan_protocol.codec import encode
 from handspan_protocol.content import page_error_message
 from handspan_protocol.errors import CallCode, UsageError

@@ -26,7 +26,7 @@ def of_work(driver: Driver) -> Iterator[str]:
         if thread.next_deadline() is not None:
             yield f"thread {key.thread_id} waits for time"
     for session in driver.hub.sessions.values():
-        for call_id in session.held:
+        for call_id in session.holding.calls:
             yield f"session {session.id} holds call {call_id}"
         if session.running or session.queued:
             yield f"session {session.id} counts a run"
@@ -49,7 +49,7 @@ def _of_workers(workers: Workers) -> Iterator[str]:
 def of_sessions(driver: Driver) -> Iterator[str]:
     """What must be gone when the bridge has closed."""
     yield from of_work(driver)
-    for name in driver._timers:
+    for name in driver.timers.names:
         yield f"a deadline of {name} is planned"
     if driver._queue:
         yield f"{len(driver._queue)} inputs were never handled"

@@ -1,0 +1,118 @@
+"""What of a session must be kept, and the way back: whose it is, its secrets, its page's words.
+
+Owns what was written of one session, and so what need not be written again. Whatever changed is
+found by looking: tools, context and secrets are replaced, never changed, so a look is cheap. What
+it holds and what runs it started are not kept here: the threads' own entries say so.
+See `entries` for the parts. Above sits `session`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from handspan_protocol.codec import encode, parse_json
+from handspan_protocol.errors import UsageError
+from handspan_protocol.ids import DocumentId
+from handspan_protocol.tools import to_wire
+
+from .arguments import Compile
+from .entries import Change, Drop, Entry, Put
+from .images import context_image, read_context, read_page_tool
+from .parties import Principal
+
+if TYPE_CHECKING:
+    from .session import Session
+
+Json = Any
+
+
+class SessionKeeping:
+    """What is kept of one session."""
+
+    __slots__ = ("_context", "_me", "_session", "_tools")
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._me = _me(session)
+        self._tools: object = session.tools.current
+        self._context: object = session.context.current
+        session.replies.changed = {}
+
+    def changes(self) -> list[Change]:
+        """What is to be written now; it counts as written. A session over is kept no longer."""
+        session = self._session
+        if session.over:
+            return [Drop(session.id)]
+        return [*self._of_itself(), *self._of_page(), *self._of_replies()]
+
+    def _of_itself(self) -> Iterator[Change]:
+        session, me = self._session, _me(self._session)
+        if me != self._me:
+            self._me = me
+            yield Put(session.id, "self", "", _image(session))
+
+    def _of_page(self) -> Iterator[Change]:
+        session = self._session
+        if session.tools.current is not self._tools:
+            self._tools = session.tools.current
+            tools = [to_wire(spec.tool) for spec in session.tools.current.values()]
+            yield Put(session.id, "tools", "", encode([session.tools.revision, tools]))
+        if session.context.current is not self._context:
+            self._context = session.context.current
+            items = [context_image(item) for item in session.context.items]
+            yield Put(session.id, "context", "", encode(items))
+
+    def _of_replies(self) -> Iterator[Change]:
+        replies = self._session.replies
+        changed, replies.changed = replies.changed or {}, {}
+        for document, command in changed:
+            image, name = replies.image((document, command)), f"{document} {command}"
+            if image is None:
+                yield Drop(self._session.id, "reply", name)
+            else:
+                yield Put(self._session.id, "reply", name, encode(image))
+
+
+def _me(session: "Session") -> tuple[Any, ...]:
+    return (session.document, session.secrets.hashes)
+
+
+def _image(session: "Session") -> bytes:
+    hashes = [each.hex() for each in session.secrets.hashes]
+    common = {"origin": session.origin, "document": session.document, "secrets": hashes}
+    principal = session.principal
+    try:
+        return encode({**common, "principal": [principal.id, dict(principal.attributes)]})
+    except UsageError:  # they are the application's own, and come anew with the page
+        return encode({**common, "principal": [principal.id, {}]})
+
+
+# ---- the way back ----------------------------------------------------------------------------
+
+
+def owner_of(entries: Iterable[Entry]) -> tuple[Principal, str | None] | None:
+    """Whose the session is, and the Origin it came from; None: it never was welcomed."""
+    for entry in entries:
+        if entry.part == "self":
+            image = parse_json(entry.body)
+            principal_id, attributes = image["principal"]
+            return Principal(principal_id, **attributes), image["origin"]
+    return None
+
+
+def load(session: "Session", entries: Iterable[Entry], compile_schema: Compile) -> None:
+    """Make the session what it was."""
+    for entry in entries:
+        image = parse_json(entry.body)
+        match entry.part:
+            case "self":
+                session.document = DocumentId(image["document"])
+                session.secrets.hashes = tuple(bytes.fromhex(each) for each in image["secrets"])
+            case "tools":
+                revision, tools = image
+                specs = [read_page_tool(tool, compile_schema) for tool in tools]
+                session.tools.restore(revision, [spec for spec in specs if spec is not None])
+            case "context":
+                session.context.replace(read_context(image))
+            case "reply":
+                document, _, command = entry.name.partition(" ")
+                session.replies.restore((DocumentId(document), command), image)

@@ -1,0 +1,119 @@
+"""What must be kept before anybody is told of it, and what waits until it is (P16).
+
+Everything that one input brings about, in whatever machines, is one *page* of the ledger: it is
+written together, or not at all, so what a store has is always what had come of the first so many
+inputs. As long as a page is not kept, nothing leaves that was said behind it: control frames and
+server tools wait here, in their order; a thread's log shows its readers nothing of it (`Log.hold`).
+What needs no Record, a token, waits only behind a Record of its own thread.
+
+With a store that keeps nothing all of this is one comparison. Above sits `driver`, below a
+`ports.Store`. *Source:* architecture.md, "The way of the data" 4.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from handspan.core.effects import Fact, Record, ThreadEffect
+from handspan.core.entries import Change, Drop
+from handspan.core.parties import ThreadKey
+from handspan.core.session import Session
+from handspan.core.thread import Thread
+from handspan.ports import Store
+
+Act = Callable[[], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Page:
+    """What one input brought about."""
+
+    facts: dict[ThreadKey, list[Fact]] = field(default_factory=dict)
+    threads: dict[ThreadKey, Thread] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+    """What waits for it."""
+
+
+class Ledger:
+    """One driver's. `grew` is told of each thread whose log shows more than before."""
+
+    def __init__(self, store: Store, grew: Callable[[ThreadKey, Thread], None]) -> None:
+        self.on = store.durable
+        self._store = store
+        self._grew = grew
+        self._page: _Page | None = None
+        """Of the input that is being handled."""
+        self._written: deque[_Page] = deque()
+        """Those that are not kept yet."""
+        self._held: dict[ThreadKey, deque[int]] = {}
+        """Of each thread: where each page that is not kept begins in its log."""
+
+    # ---- while an input is handled -----------------------------------------------------------
+
+    def note(self, thread: Thread, effects: Sequence[ThreadEffect], before: int) -> None:
+        """The thread has given these effects; its log had its head at `before`."""
+        facts = [fact for each in effects if isinstance(each, Record) for fact in each.facts]
+        if not facts:
+            return
+        page, key = self._open(), thread.space.key
+        if key not in page.threads:
+            page.threads[key] = thread
+            self._held.setdefault(key, deque()).append(before)
+            thread.log.hold(before)
+        page.facts.setdefault(key, []).extend(facts)
+
+    def note_session(self, session: Session) -> None:
+        """The session has handled something."""
+        changes = session.changes()
+        if changes:
+            self._open().changes += changes
+
+    def forget(self, key: ThreadKey) -> None:
+        """The thread is deleted: nothing of it is kept."""
+        page = self._open()
+        page.facts.pop(key, None)
+        page.changes.append(Drop(key))
+
+    def after(self, act: Act) -> None:
+        """Do this when everything that was recorded so far is kept: at once, if it is."""
+        page = self._page or (self._written[-1] if self._written else None)
+        if page is None:
+            act()
+        else:
+            page.acts.append(act)
+
+    def turn(self) -> None:
+        """The input is handled: its page is written."""
+        page, self._page = self._page, None
+        if page is None:
+            return
+        for key, facts in page.facts.items():
+            page.changes += page.threads[key].changes(facts)
+        self._written.append(page)
+        self._store.write(page.changes, self._kept)
+
+    # ---- when it is kept ---------------------------------------------------------------------
+
+    def _kept(self) -> None:
+        """The oldest page that was written is kept."""
+        page = self._written.popleft()
+        for key, thread in page.threads.items():
+            self._show(key, thread)
+        for act in page.acts:
+            act()
+
+    def _show(self, key: ThreadKey, thread: Thread) -> None:
+        held = self._held[key]
+        held.popleft()
+        if held:
+            thread.log.release(held[0])
+        else:
+            del self._held[key]
+            thread.log.release()
+        self._grew(key, thread)
+
+    def _open(self) -> _Page:
+        if self._page is None:
+            self._page = _Page()
+        return self._page

@@ -1,0 +1,80 @@
+"""How a driver begins and how it ends: what a store has is taken up, what runs is let end.
+
+Owns the order of both. *Source:* behaviour.md 6, "At shutdown"; P16.
+"""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from handspan.core import inputs as i
+from handspan.core import session_inputs as s
+from handspan.core.parties import Asker, PageView
+from handspan_protocol.codec import frame_bytes
+from handspan_protocol.errors import CloseCode
+from handspan_protocol.frames import Goaway
+
+if TYPE_CHECKING:
+    from .driver import Driver
+
+
+def restore(driver: "Driver") -> None:
+    """Be what the store has: sessions wait for their pages, runs go on.
+
+    Raises:
+        Unavailable: the store cannot be had.
+    """
+    driver.store.open(driver.loop.call_soon_threadsafe)
+    if not driver.ledger.on:
+        return
+    for session_id, entries in driver.store.sessions().items():
+        driver.restore_session(session_id, entries)
+    unfinished = driver.store.unfinished()
+    for key in unfinished:
+        driver.hub.thread(key)
+    pages: dict[str, list[PageView]] = defaultdict(list)
+    for session in driver.hub.sessions.values():
+        pages[session.principal.id].append(session.view())
+    for key in unfinished:
+        driver.tell_thread(key, i.Restored(tuple(pages[key.principal])))
+
+
+async def drain(driver: "Driver") -> None:
+    """Refuse new runs and wait, at most `drain_grace`, until none is left; then say goodbye."""
+    driver.is_draining = True
+    for session_id in list(driver.hub.sessions):
+        driver.tell_session(session_id, s.Draining())
+    if driver.hub.active:
+        driver.quiet.clear()
+        when = driver.clock.now() + driver.policy.drain_grace
+        handle = driver.clock.call_at(when, driver.quiet.set)
+        await driver.quiet.wait()
+        handle.cancel()
+    goaway = frame_bytes(Goaway(reconnect_after_ms=1_000, reason="restart"))
+    for socket in list(driver.outlets.sockets.values()):
+        socket.writer.control(goaway)
+        socket.close(CloseCode.RESTART, "restart")
+
+
+async def close(driver: "Driver") -> None:
+    """Abort what is left and let nothing of it behind; what still comes is not heard.
+
+    What a store keeps is left as it is: the next process takes it up, or closes it.
+    """
+    driver.is_draining = True
+    if not driver.ledger.on:
+        _abort_all(driver)
+    for socket in list(driver.outlets.sockets.values()):
+        socket.close(CloseCode.RESTART, "restart")
+    driver.stop_listening()
+    await driver.workers.crew.finished("after_run")
+    await driver.workers.crew.close()
+    driver.waiters.cancel_all()
+    await driver.store.close()
+
+
+def _abort_all(driver: "Driver") -> None:
+    for key in list(driver.hub.active):
+        thread = driver.hub.threads[key]
+        while thread.run is not None or thread.runs.queue:
+            run_id = thread.run.id if thread.run else thread.runs.queue[0].run_id
+            driver.tell_thread(key, i.AbortRequested(Asker(None, ""), run_id))
