@@ -31,7 +31,7 @@ from handspan.shell.steps import is_async
 from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, RunResult
 from handspan.shell.websocket import serve as listen
-from handspan.stores.memory import MemoryStore
+from handspan.stores import store_of
 from handspan_protocol.codec import encode
 from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.ids import RunId, ThreadId, is_id
@@ -91,9 +91,9 @@ class SessionLook:
 class Bridge:
     """An agent's hands in web pages.
 
-    `store`: "memory" or a Store. `authenticate(token, request) -> Principal | None` and
-    `authorize(principal, action, thread_id, name=None) -> bool` may be sync or async. `origins` are
-    allowed beside the server's own. `clock` and `ids` are for tests.
+    `store`: "memory", "sqlite:///file.db" or a Store. `authenticate(token, request) -> Principal |
+    None` and `authorize(principal, action, thread_id, name=None) -> bool` may be sync or async.
+    `origins` are allowed beside the server's own. `clock` and `ids` are for tests.
 
     Raises:
         UsageError: a store that is not known, an agent or a tool that cannot be one.
@@ -468,8 +468,4 @@ class Bridge:
 
 
 def _store_of(store: str | Store) -> Store:
-    if store == "memory":
-        return MemoryStore()
-    if isinstance(store, str):
-        raise UsageError(f"store {store!r} is not known; there is 'memory', or a Store of yours")
-    return store
+    return store_of(store) if isinstance(store, str) else store
