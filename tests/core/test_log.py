@@ -1,4 +1,4 @@
-"""A thread's ring: what it keeps, what it reaches, and that it equals a list that was cut."""
+"""A thread's ring: what it keeps, what it shows, and that it equals a list that was cut."""
 
 import pytest
 from hypothesis import given
@@ -104,3 +104,105 @@ def test_a_ring_that_turns_for_long_keeps_little():
         log.append(b"%d" % n)
     assert log.read(9_990, 1_000) == [b"%d" % n for n in range(9_990, 10_000)]
     assert len(log._events) < 4_000
+
+
+# ---- what is not kept yet -----------------------------------------------------------------------
+
+
+def test_everything_may_be_read_unless_it_is_held():
+    log = filled(b"a", b"b")
+    assert (log.held, log.readable, log.head) == (False, 2, 2)
+
+
+def test_what_stands_behind_the_hold_is_not_shown():
+    log = filled(b"a", b"b")
+    log.hold(1)
+    log.append(b"c")
+    assert (log.held, log.readable, log.head) == (True, 1, 3)
+    assert log.read(0, 100) == [b"a"]
+    assert log.read(1, 100) == log.read(2, 100) == log.read(3, 100) == []
+    assert log.reaches(3)
+
+
+def test_a_second_hold_shows_no_more_than_the_first():
+    log = filled(b"a", b"b", b"c")
+    log.hold(1)
+    log.hold(3)
+    assert log.readable == 1
+
+
+def test_what_is_kept_is_shown_and_the_rest_stays_held():
+    log = filled(b"a", b"b", b"c", b"d")
+    log.hold(1)
+    log.release(3)
+    log.append(b"e")
+    assert (log.held, log.readable) == (True, 3)
+    assert log.read(1, 100) == [b"b", b"c"]
+    assert log.read(2, 100) == [b"c"], "the newest that is shown, not the newest"
+
+
+def test_a_release_up_to_the_head_still_holds_what_comes():
+    log = filled(b"a", b"b")
+    log.hold(0)
+    log.release(2)
+    assert log.read(1, 100) == [b"b"]
+    log.append(b"c")
+    assert log.read(2, 100) == []
+
+
+def test_released_altogether_it_shows_all_and_what_comes():
+    log = filled(b"a", b"b")
+    log.hold(0)
+    log.append(b"c")
+    log.release()
+    assert (log.held, log.readable) == (False, 3)
+    log.append(b"d")
+    assert log.read(2, 100) == [b"c", b"d"]
+    log.hold(4)
+    assert log.readable == 4
+
+
+def test_a_ring_that_drops_what_is_held_shows_nothing_until_it_is_released():
+    log = filled(b"a", most=2)
+    log.hold(1)
+    for event in (b"b", b"c", b"d"):
+        log.append(event)
+    assert (log.base, log.readable, log.head) == (2, 1, 4)
+    assert log.read(0, 100) is log.read(1, 100) is None
+    assert log.read(2, 100) == log.read(3, 100) == []
+    log.release()
+    assert log.read(2, 100) == [b"c", b"d"]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(min_size=1, max_size=9),
+            st.tuples(st.sampled_from(("hold", "keep")), st.integers(0, 9)),
+            st.just(("release", 0)),
+        ),
+        max_size=80,
+    ),
+    st.integers(1, 20),
+)
+def test_whatever_is_held_and_released_a_reader_gets_the_list_up_to_what_is_kept(moves, most):
+    log = Log("e1", most, 1_000)
+    every = []
+    for move in moves:
+        if isinstance(move, bytes):
+            log.append(move)
+            every.append(move)
+            continue
+        kind, back = move
+        kept = max(log.readable if log.held else 0, log.head - back)
+        match kind:
+            case "hold":
+                log.hold(kept)
+            case "keep" if log.held:
+                log.release(kept)
+            case "release":
+                log.release()
+        assert log.readable <= log.head
+        assert log.held or log.readable == log.head
+        for offset in range(log.base, log.head + 1):
+            assert log.read(offset, 1_000) == every[offset : log.readable]

@@ -259,6 +259,77 @@ def test_a_closed_thread_is_written_no_more(bench: Bench) -> None:
     assert bench.connection.written == []
 
 
+# ---- what is not kept yet ----
+
+
+def test_nothing_behind_what_may_be_read_is_written(bench: Bench) -> None:
+    stream = FakeStream(count=4)
+    stream.kept = 2
+    bench.writer.open(stream, 0)
+    bench.writer.flush()
+    bench.writer.flush()
+    assert [(w["offset"], w["events"]) for w in bench.connection.written] == [(2, [0, 1])]
+    stream.kept = 3
+    bench.writer.flush()
+    stream.kept = None
+    bench.writer.flush()
+    assert [w["events"] for w in bench.connection.written[1:]] == [[2], [3]]
+
+
+def test_a_snapshot_waits_until_all_that_it_shows_may_be_read(bench: Bench) -> None:
+    stream = FakeStream(count=4)
+    stream.kept = 2
+    bench.writer.open(stream, None)
+    bench.writer.flush()
+    stream.kept = 3
+    bench.writer.flush()
+    assert (bench.connection.written, stream.snapshots) == ([], [])
+    stream.kept = 4
+    bench.writer.flush()
+    assert [(w["type"], w["offset"]) for w in bench.connection.written] == [("snapshot", 4)]
+
+
+def test_a_cursor_that_the_ring_left_behind_while_it_was_held_gets_its_snapshot_afterwards(
+    bench: Bench,
+) -> None:
+    stream = FakeStream(count=6)
+    stream.kept = 2
+    bench.writer.open(stream, 0)
+    bench.writer.flush()
+    stream.base = 4
+    bench.writer.flush()
+    assert bench.connection.names() == ["events"]
+    stream.kept = None
+    stream.add(b"6")
+    bench.writer.flush()
+    assert [(w["type"], w["offset"]) for w in bench.connection.written[1:]] == [("snapshot", 7)]
+
+
+def test_a_thread_whose_snapshot_waits_holds_up_no_other_thread(bench: Bench) -> None:
+    held = FakeStream("held", count=3)
+    held.kept = 1
+    bench.writer.open(held, None)
+    bench.writer.open(FakeStream("other", count=1), 0)
+    bench.writer.flush()
+    assert [w["threadId"] for w in bench.connection.written] == ["other"]
+    held.kept = None
+    bench.writer.flush()
+    assert [w["threadId"] for w in bench.connection.written] == ["other", "held"]
+
+
+def test_a_call_behind_what_is_not_kept_waits_and_control_frames_do_not(bench: Bench) -> None:
+    stream = FakeStream(count=2)
+    stream.kept = 1
+    bench.writer.open(stream, 0)
+    bench.writer.offer("c1", frame("call"), "t1", after=2)
+    bench.writer.control(frame("reply"))
+    bench.writer.flush()
+    assert bench.connection.names() == ["reply", "events"]
+    stream.kept = None
+    bench.writer.flush()
+    assert bench.connection.names() == ["reply", "events", "events", "call"]
+
+
 # ---- order ----
 
 
