@@ -10,6 +10,7 @@ import pytest
 from handspan.shell.writer import (
     CONTROL_BYTES_MAX,
     CONTROL_FRAMES_MAX,
+    LAGGING_EVENTS,
     SEND_PROGRESS_BYTES,
     Writer,
 )
@@ -328,6 +329,126 @@ def test_a_call_behind_what_is_not_kept_waits_and_control_frames_do_not(bench: B
     stream.kept = None
     bench.writer.flush()
     assert bench.connection.names() == ["reply", "events", "events", "call"]
+
+
+# ---- a page that lags ----
+
+
+def word(n: int) -> bytes:
+    event = {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": f"{n} "}
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+def words(written: list[dict[str, Any]]) -> str:
+    return "".join(event["delta"] for frame in written for event in frame["events"])
+
+
+def test_a_page_that_lags_gets_merged_deltas_a_frame_a_tick_until_it_has_caught_up(
+    bench: Bench,
+) -> None:
+    stream = FakeStream()
+    count = 4 * LAGGING_EVENTS
+    stream.add(*map(word, range(count)))
+    bench.writer.open(stream, 0)
+    at, written = 0, bench.connection.written
+    while at < count - LAGGING_EVENTS:
+        bench.tick()
+        assert len(written[-1]["events"]) == 1
+        assert at + LAGGING_EVENTS < written[-1]["offset"] <= count
+        at = written[-1]["offset"]
+        assert words(written) == "".join(f"{n} " for n in range(at))
+    merged_frames = len(written)
+    bench.tick()
+    assert words(written) == "".join(f"{n} " for n in range(count))
+    assert all(len(frame["events"]) > 1 for frame in written[merged_frames:])
+    assert written[-1]["offset"] == count
+    assert bench.soon == []
+
+
+@pytest.mark.parametrize("behind", [LAGGING_EVENTS, LAGGING_EVENTS + 1])
+def test_only_a_page_that_is_behind_by_more_than_a_frame_lags(bench: Bench, behind: int) -> None:
+    stream = FakeStream()
+    stream.add(*map(word, range(behind)))
+    bench.writer.open(stream, 0)
+    bench.tick()
+    first = bench.connection.written[0]
+    assert (len(first["events"]) == 1) == (behind > LAGGING_EVENTS)
+
+
+def test_what_is_not_kept_yet_does_not_count(bench: Bench) -> None:
+    stream = FakeStream()
+    stream.add(*map(word, range(2 * LAGGING_EVENTS)))
+    stream.kept = LAGGING_EVENTS
+    bench.writer.open(stream, 0)
+    bench.tick()
+    assert sum(len(frame["events"]) for frame in bench.connection.written) == LAGGING_EVENTS
+
+
+def test_a_merged_frame_stays_within_64_kib(bench: Bench) -> None:
+    stream = FakeStream(thread_id="t" * 128)
+    long = [word(n).replace(b' "', b'%b"' % (b"x" * 200)) for n in range(2 * LAGGING_EVENTS)]
+    stream.add(*long)
+    bench.writer.open(stream, 0)
+    bench.tick()
+    assert EVENTS_FRAME_BYTES - 500 < bench.connection.sizes[0] <= EVENTS_FRAME_BYTES
+    while bench.soon:
+        bench.tick()
+    texts = "".join(json.loads(event)["delta"] for event in long)
+    assert words(bench.connection.written) == texts
+
+
+def test_control_frames_and_other_threads_do_not_wait_for_a_page_that_catches_up(
+    bench: Bench,
+) -> None:
+    late, other = FakeStream("late"), FakeStream("other", count=1)
+    late.add(*map(word, range(9 * LAGGING_EVENTS)))
+    bench.writer.open(late, 0)
+    bench.writer.open(other, 0)
+    bench.tick()
+    bench.writer.control(frame("reply"))
+    bench.tick()
+    told = [w.get("threadId") or w["name"] for w in bench.connection.written]
+    assert told == ["late", "reply", "other", "late"]
+
+
+def test_a_call_comes_when_merged_deltas_have_brought_its_cursor_there(bench: Bench) -> None:
+    stream = FakeStream()
+    stream.add(*map(word, range(2 * LAGGING_EVENTS)))
+    bench.writer.open(stream, 0)
+    bench.writer.offer("c1", frame("call"), "t1", after=1)
+    bench.tick()
+    assert bench.connection.names() == ["events"]
+    bench.tick()
+    assert bench.connection.names()[:2] == ["events", "call"]
+
+
+def test_a_page_so_late_that_the_ring_has_left_it_behind_gets_a_snapshot(bench: Bench) -> None:
+    stream = FakeStream(count=9 * LAGGING_EVENTS)
+    stream.base = 10
+    bench.writer.open(stream, 9)
+    bench.tick()
+    assert bench.connection.names() == ["snapshot"]
+    assert bench.soon == []
+
+
+async def test_a_transport_that_is_full_ends_the_catching_up_until_it_has_drained(
+    bench: Bench,
+) -> None:
+    stream = FakeStream()
+    stream.add(*map(word, range(9 * LAGGING_EVENTS)))
+    bench.connection.room = 1
+    bench.writer.open(stream, 0)
+    bench.tick()
+    bench.tick()
+    assert len(bench.connection.written) == 1
+    await asyncio.sleep(0)
+    bench.connection.room = 10**9
+    assert bench.connection.drain is not None
+    bench.connection.drain.set_result(None)
+    await asyncio.sleep(0)
+    while bench.soon:
+        bench.tick()
+    assert words(bench.connection.written) == "".join(f"{n} " for n in range(9 * LAGGING_EVENTS))
 
 
 # ---- order ----

@@ -3,7 +3,8 @@
 Owns a short queue of control frames and a cursor per open thread, nothing else: there is no queue
 of events. At the end of a loop tick it joins what each thread's log has ready and writes it in one
 go, without a task switch. Only when the transport is full does a task wait, under a deadline. A
-page that lags gets larger messages and, when the log no longer reaches back, a snapshot.
+page that lags gets larger messages, then merged deltas and, when the log no longer reaches back, a
+snapshot.
 
 Deliberately does not know what a frame says, which session it serves, or what a socket is. Above
 sits the driver, which queues and opens; below sits a `Connection`.
@@ -24,12 +25,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from handspan.core.merging import merged
 from handspan.ports import Clock, Connection, Handle, Readable, Stream
 from handspan_protocol.codec import events_bytes, frame_bytes
 from handspan_protocol.frames import Ping
 from handspan_protocol.limits import EVENTS_FRAME_BYTES
 
-__all__ = ["CONTROL_BYTES_MAX", "CONTROL_FRAMES_MAX", "SEND_PROGRESS_BYTES", "Writer"]
+__all__ = [
+    "CONTROL_BYTES_MAX",
+    "CONTROL_FRAMES_MAX",
+    "LAGGING_EVENTS",
+    "SEND_PROGRESS_BYTES",
+    "Writer",
+]
 
 CONTROL_FRAMES_MAX: Final = 4_096
 """Control frames waiting for one socket; one more, and the connection is aborted, the page resumes.
@@ -45,6 +53,13 @@ SEND_PROGRESS_BYTES: Final = 64 * 1024
 
 Without it no page on a slow line could ever take a snapshot of more than `send_timeout` seconds.
 """
+
+LAGGING_EVENTS: Final = 1_024
+"""A page that has more events than this before it lags: a frame of them, deltas of a word, holds
+some 800. What is written as it comes is never so many in one tick."""
+
+_MERGED_BYTES: Final = 128 * 1024
+"""What is read of a log to fill one frame with merged deltas, at some 2 us an event of 80 bytes."""
 
 _WIDEST_OFFSET: Final = 10**15
 """No log ever gets that far; it makes the room in a frame a constant."""
@@ -197,7 +212,10 @@ class Writer:
         self._soon(self.flush)
 
     def flush(self) -> None:
-        """Write what is ready, until there is no more or the transport is full; never raises."""
+        """Write what is ready, until there is no more or the transport is full; never raises.
+
+        Of merged frames one a tick: others wait for their turn, and this page is late already.
+        """
         self._awake = False
         try:
             self._write_what_is_ready()
@@ -205,7 +223,7 @@ class Writer:
             self._die(f"its writer failed, {type(error).__name__}")
 
     def _write_what_is_ready(self) -> None:
-        while not self._over and self._waiting is None:
+        while not self._over and self._waiting is None and not self._awake:
             if self._aside:
                 self._release()
             if self._ready:
@@ -293,9 +311,14 @@ class Writer:
         """A snapshot, or as many events as fit into a frame; the cursor moves past it."""
         stream, log = cursor.stream, cursor.log
         if cursor.offset is not None:
-            events = log.read(cursor.offset, cursor.room)
+            lags = log.readable - cursor.offset > LAGGING_EVENTS
+            events = log.read(cursor.offset, _MERGED_BYTES if lags else cursor.room)
             if events:
-                cursor.offset += len(events)
+                count = len(events)
+                if lags:
+                    events, count = merged(events, cursor.room)
+                    self.wake()  # and with this the flush ends
+                cursor.offset += count
                 return events_bytes(stream.thread_id, log.epoch, cursor.offset, events)
         cursor.offset = log.head
         return stream.snapshot(self._session_id())
