@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from ag_ui.core import CustomEvent, RunStartedEvent, StepStartedEvent, TextMessageContentEvent
-from tests.acceptance.house import Gate, House, house, streamed
+from tests.acceptance.house import Gate, House, house, still_house, streamed
+from tests.acceptance.rules import broken_stream
 
 from handspan import Policy
 from handspan.core.transcript import Transcript
@@ -305,6 +306,55 @@ async def test_a_snapshot_shows_the_calls_of_the_run_and_whose_they_are() -> Non
         await run.finished
 
 
+# ---- a page that lags ------------------------------------------------------------------------
+
+LONG: list[Any] = [
+    [
+        *(lambda run, n=n: run.reasoning(f"{n}? ") for n in range(2_000)),
+        *(f"word {n} " for n in range(3_000)),
+        *streamed("c1", "t", '{"n":[0', *(f",{n}" for n in range(2_000)), "]}"),
+    ],
+    "done",
+]
+
+
+async def test_a_page_that_read_nothing_for_a_while_gets_larger_events_and_the_same() -> None:
+    """Protocol 1: adjacent deltas of one id may be merged for it, and nothing else."""
+    async with still_house(*LONG) as home:
+        quick = await home.world.page(threads=("t1",), tools=TOOLS)
+        slow = await home.world.page(threads=("t1",))
+        slow.stop_reading()
+        await quick.run("go").finished
+        assert quick.events == home.events()
+        slow.go_on_reading()
+        await slow.until(lambda: slow.thread().last_run)
+        assert slow.messages == quick.messages == home.history()
+        assert slow.thread().offset == quick.thread().offset
+        assert slow.thread().snapshots == 1
+        assert broken_stream(slow.events) == []
+        assert len(slow.events) * 4 < len(quick.events)
+        assert _in_one(slow.events) == _in_one(quick.events)
+
+
+async def test_a_page_that_lags_and_loses_its_socket_goes_on_from_where_it_was() -> None:
+    """P9: the offset of a frame with merged deltas is behind the last of them."""
+    async with still_house(*LONG) as home:
+        quick = await home.world.page(threads=("t1",), tools=TOOLS)
+        slow = await home.world.page(threads=("t1",))
+        slow.stop_reading()
+        await quick.run("go").finished
+        cuts: list[int] = []
+        while not slow.thread().last_run:
+            seen = _frames(slow)
+            await slow.reconnect()
+            await slow.until(lambda seen=seen: _frames(slow) > seen)
+            cuts.append(slow.thread().offset)
+        assert 0 < cuts[0] < cuts[-1] == quick.thread().offset
+        assert slow.messages == home.history()
+        assert slow.thread().snapshots == 1
+        assert _in_one(slow.events) == _in_one(quick.events)
+
+
 # ---- what is in it ---------------------------------------------------------------------------
 
 
@@ -418,6 +468,19 @@ async def test_an_answer_too_long_for_one_frame_arrives_whole() -> None:
 
 def _frames(page: Any) -> int:
     return sum(frame["type"] == "events" for frame in page.frames)
+
+
+def _in_one(events: list[Any]) -> list[Any]:
+    """The events with all adjacent deltas of one thing in one."""
+    out: list[Any] = []
+    for event in events:
+        around = {key: value for key, value in event.items() if key != "delta"}
+        last = out[-1] if out else {}
+        if "delta" in event and around == {k: v for k, v in last.items() if k != "delta"}:
+            out[-1] = {**last, "delta": last["delta"] + event["delta"]}
+        else:
+            out.append(event)
+    return out
 
 
 def _over(page: Any) -> bool:
