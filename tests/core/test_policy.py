@@ -27,7 +27,9 @@ def test_zero_is_a_limit_only_where_it_means_something(name):
             Policy(**{name: 0})
 
 
-@pytest.mark.parametrize("name", ["on_error", "reflect", "tool_execution", "on_disconnect", "on_restart"])
+@pytest.mark.parametrize(
+    "name", ["on_error", "reflect", "tool_execution", "on_disconnect", "on_restart"]
+)
 @pytest.mark.parametrize("value", ["", "RESUME", None, 1, True])
 def test_a_mode_that_does_not_exist_is_refused(name, value):
     with pytest.raises(UsageError, match=name):

@@ -188,7 +188,7 @@ def _repeat_or_lose(runs: Runs, call: Call) -> None:
 def _take_up_run(space: Space, runs: Runs, run: Run) -> None:
     step = run.step
     if space.policy.on_restart == "close" or step.delegated or run.unheard:
-        runs.endings.fail(run, RunCode.INTERNAL, _RESTARTED)
+        _close(runs, run)
     elif not run.announced:
         runs.begin_again(run)
     elif not step.ended and not step.calls:
@@ -197,6 +197,15 @@ def _take_up_run(space: Space, runs: Runs, run: Run) -> None:
         runs.start_step(run)
     else:
         _take_up_step(runs, run)
+
+
+def _close(runs: Runs, run: Run) -> None:
+    """It goes no further; of what had started nobody can say whether it was carried out."""
+    for call in run.step.calls:
+        if call.state is CallState.STARTED and not call.repeatable:
+            lost = refusal(CallEvent.LOST_FOR_GOOD, CallCode.OUTCOME_UNKNOWN, _LOST)
+            runs.desk.settle(call, lost)
+    runs.endings.fail(run, RunCode.INTERNAL, _RESTARTED)
 
 
 def _take_up_step(runs: Runs, run: Run) -> None:
