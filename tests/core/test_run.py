@@ -54,6 +54,7 @@ def test_a_run_begins_at_depth_nought_with_nothing_to_remember():
         "replied": False,
         "unheard": False,
         "since": None,
+        "restarts": 0,
         "context": (),
         "context_began": (),
         "forwarded_props": None,

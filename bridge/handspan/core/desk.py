@@ -238,6 +238,10 @@ class Desk:
         self._space.record("call_settled", callId=call.id, outcome=settlement.outcome.value)
         if was_out:
             self._recall(call, settlement)
+        self.show(call, at_once=at_once)
+
+    def show(self, call: Call, *, at_once: bool = False) -> None:
+        """It has settled: a hook sees the result first, if there is one; then everybody."""
         if "after_call" in self._hooks and not at_once:
             call.hook = "after_call"
             self._space.do(ReviseResult(call.own_run_id, call.depth, call.value()))

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from handspan_protocol.codec import parse_json
 from handspan_protocol.errors import CallCode, RunCode
-from handspan_protocol.ids import CallId, RunId
+from handspan_protocol.ids import CallId, RunId, SessionId
 
 from . import inputs as i
 from .arguments import Compile, ToolSpec
@@ -48,6 +48,9 @@ _LOST: Final = (
 )
 _CUT: Final = "the server was restarted before this call was carried out; it was not"
 _SUB_LOST: Final = "the server was restarted while this call was under way"
+
+RESTARTS_MAX: Final = 3
+"""Times that one step is taken up; one that ends its process each time must not do so for ever."""
 
 NOBODYS: Final = i.RunRequested(asker=Asker(None, ""))
 """In place of a request that could not be written down."""
@@ -128,8 +131,8 @@ def _said(space: Space, run: Run) -> list[str]:
 
 def take_up(space: Space, runs: Runs, homes: Homes, event: i.Restored) -> None:
     """Go on with what was under way; pages that may come back are on the thread again."""
-    for page in event.pages:
-        space.pages[page.session] = page
+    wanted = _sessions(runs)
+    space.pages.update({page.session: page for page in event.pages if page.session in wanted})
     _tell_askers(space, runs)
     run = runs.run
     if run is None:
@@ -138,7 +141,23 @@ def take_up(space: Space, runs: Runs, homes: Homes, event: i.Restored) -> None:
     _end_calls_of_subruns(space, runs, run)
     for call in [call for call in run.step.calls if call.open]:
         _take_up_call(space, runs, homes, call)
+    for call in [call for call in run.step.calls if not call.open and not _was_told(call)]:
+        runs.desk.show(call)
+    run.restarts += 1
+    space.record("run_resumed", runId=run.id)
     _take_up_run(space, runs, run)
+
+
+def _sessions(runs: Runs) -> set[SessionId | None]:
+    """Those that started what is under way or waits, or hold a call."""
+    requests = [*([runs.run.request] if runs.run else []), *runs.queue]
+    holders = {call.holder for call in runs.desk.open_calls.values()}
+    return holders | {request.asker.session for request in requests}
+
+
+def _was_told(call: Call) -> bool:
+    """Whether everybody was told that it has settled; a hook may have been at work on it."""
+    return call.last is not None and call.last["state"] == "settled"
 
 
 def _tell_askers(space: Space, runs: Runs) -> None:
@@ -187,7 +206,8 @@ def _repeat_or_lose(runs: Runs, call: Call) -> None:
 
 def _take_up_run(space: Space, runs: Runs, run: Run) -> None:
     step = run.step
-    if space.policy.on_restart == "close" or step.delegated or run.unheard:
+    hopeless = step.delegated or run.unheard or run.restarts > RESTARTS_MAX
+    if hopeless or space.policy.on_restart == "close":
         _close(runs, run)
     elif not run.announced:
         runs.begin_again(run)

@@ -100,6 +100,8 @@ class Run:
     step: Step = field(default_factory=lambda: Step(depth=0))
     results: tuple[CallValue, ...] = ()
     """Of the previous step, in call order."""
+    restarts: int = 0
+    """Times that the process began anew during the step under way."""
     since: str | None = None
     """The message behind which what this run says stands."""
     rounds: list[tuple[CallValue, ...]] = field(default_factory=list)

@@ -284,7 +284,7 @@ class Runs:
         if run.invoked and isinstance(run.follow_up, str) and run.follow_up:
             say_as_user(self.space, run.follow_up)
         run.agent = run.step.handoff or run.agent
-        run.step = Step(depth=run.depth + 1)
+        run.step, run.restarts = Step(depth=run.depth + 1), 0
         self.start_step(run)
 
     # ---- ends --------------------------------------------------------------------------------

@@ -201,10 +201,15 @@ class Driver:
         self._sweep = self.clock.call_at(when, self.evict)
 
     def evict(self) -> None:
-        """Let idle threads that are too old or too many leave memory; and again in a while."""
+        """Let idle threads that are too old or too many leave memory; and again in a while.
+
+        The store lets go of some for good, by its own limits, but of none in memory.
+        """
         for key in self.hub.to_evict(self.clock.now()):
             self.tell_thread(key, i.Evicted())
             self.hub.drop(key)
+        if self.ledger.on:
+            self.store.sweep(self.hub.threads.keys())
         self._plan_sweep()
 
     # ---- the logs ----------------------------------------------------------------------------

@@ -87,7 +87,8 @@ class Greeter:
             self._driver.tell_session(SessionId(socket.session_id), lost)
 
     def draining(self) -> bool:
-        return self._driver.is_draining
+        """Whether new sockets are refused: on the way down, or while nothing can be kept."""
+        return self._driver.is_draining or self._driver.store.troubled is not None
 
     def metrics(self) -> str:
         """Counters, and what there is now."""

@@ -10,6 +10,7 @@ With a store that keeps nothing all of this is one comparison. Above sits `drive
 `ports.Store`. *Source:* architecture.md, "The way of the data" 4.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,11 @@ from handspan.core.session import Session
 from handspan.core.thread import Thread
 from handspan.ports import Store
 
+from .socket import where
+
 Act = Callable[[], None]
+
+_LOG = logging.getLogger("handspan.driver")
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +51,7 @@ class Ledger:
         """Of the input that is being handled."""
         self._written: deque[_Page] = deque()
         """Those that are not kept yet."""
-        self._held: dict[ThreadKey, deque[int]] = {}
+        self._held: dict[Thread, deque[int]] = {}
         """Of each thread: where each page that is not kept begins in its log."""
 
     # ---- while an input is handled -----------------------------------------------------------
@@ -59,7 +64,7 @@ class Ledger:
         page, key = self._open(), thread.space.key
         if key not in page.threads:
             page.threads[key] = thread
-            self._held.setdefault(key, deque()).append(before)
+            self._held.setdefault(thread, deque()).append(before)
             thread.log.hold(before)
         page.facts.setdefault(key, []).extend(facts)
 
@@ -101,15 +106,18 @@ class Ledger:
         for key, thread in page.threads.items():
             self._show(key, thread)
         for act in page.acts:
-            act()
+            try:
+                act()
+            except Exception as error:  # one must not take those behind it along
+                _LOG.error("what waited for the store was not done: %s", where(error))
 
     def _show(self, key: ThreadKey, thread: Thread) -> None:
-        held = self._held[key]
+        held = self._held[thread]
         held.popleft()
         if held:
             thread.log.release(held[0])
         else:
-            del self._held[key]
+            del self._held[thread]
             thread.log.release()
         self._grew(key, thread)
 
