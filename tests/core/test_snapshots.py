@@ -4,12 +4,17 @@ from copy import deepcopy
 
 import pytest
 from ag_ui.core import ContentPart
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from tests.core.builders import World, picture, spec, tool
 from tests.core.page_fold import PageFold, comparable
+from tests.core.tales import Tale, moves
 from tests.core.test_machine import replay_all
 
+from handspan.core.merging import merged
 from handspan_protocol import frames as f
+from handspan_protocol.codec import events_bytes, parse_json
 
 PARTS = TypeAdapter(list[ContentPart]).validate_python([{"type": "text", "text": "done"}])
 
@@ -121,6 +126,43 @@ def test_p9_a_page_that_was_away_for_a_while_knows_what_the_others_know(make, cu
         if number == min(cut + 3, STEPS - 1):
             page.back()
     assert page.folds["t1"].shown() == all_of(world)
+
+
+# ---- whatever happens on a thread ---------------------------------------------------------------
+
+
+@given(moves, st.sampled_from((1, 300, 2_000, 64 * 1024)))
+def test_p9_whatever_happened_a_snapshot_at_any_moment_and_the_rest_are_the_whole(told, room):
+    """From the JSON text of snapshots and frames, and with merged deltas."""
+    tale = Tale()
+    snapshots: dict[int, bytes] = {}
+
+    def look() -> None:
+        snapshots[tale.thread.head] = tale.thread.snapshot("nobody")
+
+    tale.happens(told, look)
+    whole = comparable(picture(tale.thread))
+    plain = PageFold()
+    for event in tale.log:
+        plain.apply(parse_json(event))
+    assert plain.shown() == whole
+    for cut, snapshot in snapshots.items():
+        shown = parse_json(snapshot)
+        assert shown["offset"] == cut
+        fold = PageFold.of_snapshot(shown)
+        for frame in frames_from(tale, cut, room):
+            for event in frame["events"]:
+                fold.apply(event)
+        assert fold.shown() == whole
+
+
+def frames_from(tale, offset, room):
+    """What a page that lags is sent from there on."""
+    log = tale.log
+    while offset < len(log):
+        events, count = merged(log[offset:], room)
+        offset += count
+        yield parse_json(events_bytes("t1", tale.thread.epoch, offset, events))
 
 
 def test_a_snapshot_says_whose_the_calls_are_and_what_was_last_told_of_them(make):
