@@ -17,6 +17,7 @@ from typing import NamedTuple
 from handspan.core.entries import Change, Drop, Entry, Put
 from handspan.core.parties import ThreadKey
 from handspan.ports import KeptThread
+from handspan_protocol.errors import UsageError
 from handspan_protocol.ids import SessionId
 
 Entries = dict[tuple[str, str], bytes]
@@ -133,7 +134,7 @@ class FakeStore:
         self.is_open = True
 
     def write(self, changes: Sequence[Change], done: Callable[[], None]) -> None:
-        assert self.is_open, "a store that is not open was written to"
+        self._at_work()
         written = Written(tuple(changes), done, self._now())
         self.waiting.append(written)
         self.seen.apply(written.changes, written.at)
@@ -141,12 +142,15 @@ class FakeStore:
             self._soon(self.commit)
 
     def sessions(self) -> Mapping[SessionId, Sequence[Entry]]:
+        self._at_work()
         return {key: _entries(found) for key, found in self.seen.sessions.items() if found}
 
     def thread(self, key: ThreadKey) -> Sequence[Entry]:
+        self._at_work()
         return _entries(self.seen.threads.get(key, {}))
 
     def threads(self, principal: str | None = None) -> Sequence[KeptThread]:
+        self._at_work()
         found = [
             KeptThread(key, self.seen.updated[key], entries.get(("about", ""), b"{}"))
             for key, entries in self.seen.threads.items()
@@ -155,6 +159,7 @@ class FakeStore:
         return sorted(found, key=lambda thread: (-thread.updated_at, thread.key))
 
     def unfinished(self) -> Sequence[ThreadKey]:
+        self._at_work()
         return [
             key
             for key, entries in self.seen.threads.items()
@@ -179,6 +184,10 @@ class FakeStore:
         self.commit()
         self.waiting.clear()
         self.is_open = False
+
+    def _at_work(self) -> None:
+        if not self.is_open:
+            raise UsageError("the store is not open")
 
 
 def _entries(found: Entries) -> list[Entry]:

@@ -35,6 +35,10 @@ SYNCHRONOUS: Final = ("FULL", "NORMAL")
 LOG_BYTES: Final = 16 * 1024 * 1024
 """What the write-ahead log may keep of the disk when all of it is in the file."""
 
+SPARSE: Final = 2
+"""Pages may be half empty, so a thread may free twice what its entries take. Sweeps come again, and
+what was let go of too early does not."""
+
 SWEPT_AT_ONCE: Final = 100
 """How many threads one sweep lets go of, so that no commit waits long for it."""
 
@@ -109,8 +113,8 @@ class SQLiteStore:
         with ExitStack() as undo:
             execute = Operations(place.connect(self.path), self._on_operation)
             undo.callback(execute.connection.close)
-            schema.bring_up(execute, self.path)
             execute(f"PRAGMA synchronous = {self._synchronous}")
+            schema.bring_up(execute, self.path)
             execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             reading = Reading(self.path)
             undo.callback(reading.close)
@@ -167,7 +171,8 @@ class SQLiteStore:
     def sweep(self, keep: Collection[ThreadKey]) -> None:
         """Let go of the oldest threads beyond `max_age` and `max_bytes`, SWEPT_AT_ONCE at most.
 
-        What is let go of is gone for every reader from now on; the file shrinks behind it.
+        What is let go of is gone for every reader from now on; the file shrinks behind it. It takes
+        some sweeps to come from far beyond `max_bytes` to just below.
 
         Raises:
             UsageError: the store is not open.
@@ -192,7 +197,7 @@ class SQLiteStore:
             if (updated_at >= since and over <= 0) or left == 0:
                 return
             if key not in keep:
-                over -= reading.size(key)
+                over -= reading.size(key) * SPARSE
                 left -= 1
                 yield key
 

@@ -56,10 +56,19 @@ class Operations:
         self._count = 0
 
     def __call__(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+        self._tell()
+        return self.connection.execute(sql, parameters)
+
+    def to_its_end(self, sql: str) -> None:
+        """Step through a statement that works in steps but has no rows, which `execute` ends at
+        the first."""
+        self._tell()
+        self.connection.executescript(sql)
+
+    def _tell(self) -> None:
         if self._told is not None:
             self._count += 1
             self._told(self._count)
-        return self.connection.execute(sql, parameters)
 
 
 class Writer:
@@ -201,11 +210,14 @@ class Writer:
             _LOG.debug("what was kept cannot be told: %s", problem)
 
     def _trim(self) -> None:
-        """Give free pages back, until something waits; the next sweep goes on."""
+        """Give TRIM_PAGES back, and more while nothing waits; the next sweep goes on."""
+        execute = self._execute
         try:
-            while self._execute("PRAGMA freelist_count").fetchone()[0] and not self.waiting():
-                self._execute(f"PRAGMA incremental_vacuum({TRIM_PAGES})").fetchall()
-            self._execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            while execute("PRAGMA freelist_count").fetchone()[0]:
+                execute.to_its_end(f"PRAGMA incremental_vacuum({TRIM_PAGES})")
+                if self.waiting():
+                    break
+            execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except sqlite3.Error as problem:
             _LOG.debug("%s cannot be made smaller now: %s", self._path, problem)
 
