@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fake_store import Shelf
-from tests.stores.stage import WAIT_S, FakeStage, SQLiteStage, Stage
+from tests.stores.stage import IN_MEMORY, WAIT_S, FakeStage, SQLiteStage, Stage
 
 from handspan.core.entries import Change, Drop, Entry, Put
 from handspan.core.parties import ThreadKey
@@ -264,7 +264,7 @@ def test_whatever_is_written_is_read_as_a_dict_would_have_it(
     settled: list[list[Change]], waiting: list[list[Change]]
 ) -> None:
     """Committed, still waiting, and both; what a crash leaves is what was settled."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=IN_MEMORY) as folder:
         stage = SQLiteStage(Path(folder), synchronous="NORMAL")
         expected = Shelf()
         ticks = itertools.count(1_000)

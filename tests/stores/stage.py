@@ -21,6 +21,9 @@ from handspan.stores.sqlite import SQLiteStore
 WAIT_S = 5
 """A bound against hanging."""
 
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where a folder has no disk behind it: a process that is killed needs none. None: anywhere."""
+
 
 class Ticks:
     """A clock that a test sets."""
