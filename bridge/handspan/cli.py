@@ -1,4 +1,4 @@
-"""The command line: serve a bridge, show the demo, print the schema.
+"""The command line: serve a bridge, show the demo, print the schema, look at threads.
 
 Owns how a person starts and stops the server: one helpful line for what is wrong (exit status 2
 for a bad argument or a module that cannot be loaded), a banner with the address, logs that can be
@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 import handspan
+from handspan.cli_threads import threads
 from handspan.server import Address, Bridge
 from handspan.shell.jsonlog import JsonLines
 from handspan.shell.reload import CHILD, watch
@@ -73,6 +74,11 @@ def main() -> None:
         status = left.exit_code
     except (typer.Abort, KeyboardInterrupt):
         status = 130
+    except HandspanError as problem:
+        status = _said(str(problem))
+    except BrokenPipeError:  # whoever read on has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
     except Exception as problem:
         status = _misused(problem)
     sys.exit(status if isinstance(status, int) else 0)
@@ -146,6 +152,9 @@ def schema() -> None:
     print(json.dumps(texts, indent=2))  # noqa: T201
 
 
+app.add_typer(threads, name="threads")
+
+
 # ---- parts -----------------------------------------------------------------------------------
 
 
@@ -154,7 +163,10 @@ def _misused(problem: Exception) -> int:
     said = getattr(problem, "format_message", None)
     if said is None:
         raise problem
-    one_line = " ".join(str(said()).split())
+    return _said(" ".join(str(said()).split()))
+
+
+def _said(one_line: str) -> int:
     if one_line:  # none: the help was printed instead
         _console.print(f"handspan: {one_line}", markup=False, soft_wrap=True)
     return 2
