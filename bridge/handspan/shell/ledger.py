@@ -95,8 +95,8 @@ class Ledger:
             return
         for key, facts in page.facts.items():
             page.changes += page.threads[key].changes(facts)
-        self._written.append(page)
         self._store.write(page.changes, self._kept)
+        self._written.append(page)
 
     # ---- when it is kept ---------------------------------------------------------------------
 
