@@ -173,7 +173,6 @@ def test_one_process_has_it_at_a_time(tmp_path: Path) -> None:
 def _hold(path: Path, held: Any) -> None:
     SQLiteStore(path).open(nowhere)
     held.set()
-    held.clear()
     multiprocessing.Event().wait()
 
 
@@ -344,6 +343,19 @@ def test_one_sweep_is_bounded_and_the_next_goes_on(
     for left in (3, 1, 0):
         sweep(stage)
         assert len(ids(stage)) == left
+    stage.leave()
+
+
+def test_a_file_that_cannot_be_read_is_told_and_swept_another_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = filled(tmp_path, 1, max_age=1)
+    assert stage.store._reading is not None
+    stage.store._reading.close()
+    with pytest.raises(Unavailable):
+        stage.store.threads()
+    stage.store.sweep([])
+    assert "nothing is swept" in caplog.text
     stage.leave()
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from handspan.core.entries import Change, Drop, Entry, Put
 from handspan.core.parties import ThreadKey
 from handspan.ports import KeptThread
-from handspan_protocol.errors import UsageError
+from handspan_protocol.errors import Unavailable, UsageError
 from handspan_protocol.ids import SessionId
 
 from . import place, schema
@@ -172,22 +172,30 @@ class SQLiteStore:
         """Let go of the oldest threads beyond `max_age` and `max_bytes`, SWEPT_AT_ONCE at most.
 
         What is let go of is gone for every reader from now on; the file shrinks behind it. It takes
-        some sweeps to come from far beyond `max_bytes` to just below.
+        some sweeps to come from far beyond `max_bytes` to just below. A file that cannot be read is
+        swept another time.
 
         Raises:
             UsageError: the store is not open.
-            Unavailable: it cannot be read.
         """
-        writer, reading = self._at_work()
+        writer, _ = self._at_work()
+        try:
+            drops, trim = self._to_sweep(keep)
+        except Unavailable as problem:
+            _LOG.warning("nothing is swept: %s", problem)
+            return
+        if trim:
+            self._swept = writer.put(drops, _nothing, self._soon, self._now(), trim=True)
+
+    def _to_sweep(self, keep: Collection[ThreadKey]) -> tuple[list[Drop], bool]:
+        """What to let go of, and whether the file is to be made smaller."""
+        _, reading = self._at_work()
         with self._view() as waiting:
             if any(written.number == self._swept for written in waiting):
-                return  # what it frees is not to be counted twice
+                return [], False  # what it frees is not to be counted twice
             at_work = {change.scope for written in waiting for change in written.changes}
             gone = list(self._beyond(reading, {*keep, *at_work}))
-            trim = bool(gone) or reading.has_free_pages()
-        if trim:
-            drops = [Drop(key) for key in gone]
-            self._swept = writer.put(drops, _nothing, self._soon, self._now(), trim=True)
+            return [Drop(key) for key in gone], bool(gone) or reading.has_free_pages()
 
     def _beyond(self, reading: Reading, keep: Collection[object]) -> Iterator[ThreadKey]:
         since = -math.inf if self._max_age is None else self._now() - self._max_age
