@@ -28,7 +28,7 @@ Schema = Mapping[str, Json]
 AG_UI_KINDS: Final = {"text", "image", "audio", "video", "document", "data", "url", "file"}
 """Types of AG-UI's content parts and their sources, which are no frames."""
 
-METAVARS: Final = {"static": "DIR", "allow_host": "HOST"}
+METAVARS: Final = {"static": "DIR", "allow_host": "HOST", "store": "URL"}
 """What an option takes, where its own name does not say it."""
 
 NOTE: Final = "<!-- Written by docs/generate.py; edit that. -->\n\n"
@@ -174,10 +174,18 @@ def cli() -> str:
     """reference/cli.md."""
     group: Any = typer.main.get_command(app)
     lines = [NOTE + CLI_HEAD, "## `handspan`\n", *_options(group)]
-    for name, command in group.commands.items():
+    for name, command in commands_of(group):
         arguments = "".join(f" {p.metavar}" for p in command.params if _is_argument(p))
         lines += [f"## `handspan {name}{arguments}`\n", f"{command.help}\n", *_options(command)]
     return "\n".join(lines)
+
+
+def commands_of(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Each command with its words, and those below it."""
+    for name, command in group.commands.items():
+        yield f"{above}{name}", command
+        if hasattr(command, "commands"):
+            yield from commands_of(command, f"{above}{name} ")
 
 
 def _is_argument(parameter: Any) -> bool:

@@ -56,7 +56,7 @@ class Kitchen:
         """Carry out a Python block, then what it defines to be run: tests, and `main`."""
         if snippet.file is not None:
             self.write(snippet.file, snippet.text, more=snippet.goes_on)
-        with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()) as out:
             before = dict(self.names) if "continues" in snippet.marks else {}
             self.names = self._module(snippet, before).__dict__
             for name, made in list(self.names.items()):

@@ -35,6 +35,10 @@ def problems_of(text: str, page_text: str) -> list[str]:
 def handspan_problem(words: list[str], _: str = "") -> str:
     """Whether `handspan` would take these words."""
     group: Any = typer.main.get_command(app)
+    while len(words) > 2 and hasattr(group.commands.get(words[1]), "commands"):
+        if words[2] not in group.commands[words[1]].commands:
+            break  # the group is a command of its own
+        group, words = group.commands[words[1]], words[1:]
     if words[1] not in group.commands:
         return "no such command"
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -79,6 +83,11 @@ def _curl(words: list[str], page_text: str) -> str:
     return "" if there else f"no route {path}"
 
 
+def _sqlite3(words: list[str], _: str) -> str:
+    backup = len(words) == 3 and re.fullmatch(r"\.backup \S+\.db", words[2])
+    return "" if backup and words[1].endswith(".db") else "not a backup"
+
+
 def _served(words: list[str], page_text: str) -> str:
     module, _, name = words[1].partition(":")
     there = f"# {module}.py\n" in page_text and f"\n{name} = " in page_text
@@ -92,6 +101,7 @@ _CHECKS: Final[Mapping[str, Callable[[list[str], str], str]]] = {
     "python3": _python,
     "curl": _curl,
     "uvicorn": _served,
+    "sqlite3": _sqlite3,
     "pytest": lambda words, _: "" if words[1:] == ["-o", "asyncio_mode=auto"] else "other options",
     "mkdir": lambda words, _: "",
     "cd": lambda words, _: "",
