@@ -149,14 +149,16 @@ class FakeStore:
         self._at_work()
         return _entries(self.seen.threads.get(key, {}))
 
-    def threads(self, principal: str | None = None) -> Sequence[KeptThread]:
+    def threads(
+        self, principal: str | None = None, limit: int | None = None
+    ) -> Sequence[KeptThread]:
         self._at_work()
         found = [
             KeptThread(key, self.seen.updated[key], entries.get(("about", ""), b"{}"))
             for key, entries in self.seen.threads.items()
             if principal in (None, key.principal)
         ]
-        return sorted(found, key=lambda thread: (-thread.updated_at, thread.key))
+        return sorted(found, key=lambda thread: (-thread.updated_at, thread.key))[:limit]
 
     def unfinished(self) -> Sequence[ThreadKey]:
         self._at_work()

@@ -130,13 +130,15 @@ class KeptThread:
     updated_at: float
     """When it was last written, in seconds since 1970."""
     about: bytes
+    """`{}` where it has none."""
 
 
 class Store(Protocol):
     """Where threads and sessions outlive the process: entries by scope, part and name.
 
     One process has a store at a time. Everything is called on the loop's thread and returns at
-    once, but `close`; what reads sees everything that was written before it.
+    once, but `close`; what reads sees everything that was written before it, and may raise
+    Unavailable. A thread is there from its first Put until all of it is dropped.
     """
 
     durable: bool
@@ -161,8 +163,10 @@ class Store(Protocol):
     def thread(self, key: ThreadKey) -> Sequence[Entry]:
         """A thread's entries in the order they first came; none: it is not kept."""
 
-    def threads(self, principal: str | None = None) -> Sequence[KeptThread]:
-        """The threads that are kept, of one principal or of all, newest first."""
+    def threads(
+        self, principal: str | None = None, limit: int | None = None
+    ) -> Sequence[KeptThread]:
+        """The threads that are kept, of one principal or of all, newest first, so many at most."""
 
     def unfinished(self) -> Sequence[ThreadKey]:
         """The threads that have an entry of the part "run"."""

@@ -33,7 +33,7 @@ from handspan_protocol.ids import SessionId
 from . import lifetime, observers
 from .asking import Asking
 from .hooks import Hooks
-from .hub import Hub, listed
+from .hub import THREADS_LISTED, Hub, listed
 from .ids import Ids, SessionIds
 from .ledger import Ledger
 from .observers import Observer
@@ -129,7 +129,7 @@ class Driver:
             self._running = False
 
     def _to_thread(self, key: ThreadKey, message: i.ThreadInput, create: bool) -> None:
-        thread = self.hub.thread(key) if create else self.hub.find(key)
+        thread = self.hub.reach(key, create=create)
         if thread is None:
             self._nobody_home(message)
             return
@@ -271,7 +271,7 @@ class Driver:
         shift = datetime.now(UTC).timestamp() - self.clock.now()
         mine = session.principal.id
         here = [thread for key, thread in self.hub.threads.items() if key.principal == mine]
-        told = listed(here, self.store.threads(mine), shift)
+        told = listed(here, self.store.threads(mine, THREADS_LISTED), shift)
         self._reply(Asker(session.id, effect.ticket), {"threads": told})
 
     def _delete_thread(self, session: Session, effect: e.DeleteThread) -> None:

@@ -70,6 +70,11 @@ class Greeter:
         if isinstance(frame, f.Hello):
             socket.writer.control(_error(CommandCode.INVALID_FRAME, "a hello is the first frame"))
             return
+        if isinstance(frame, f.RunStart | f.ToolInvoke) and self._driver.store.troubled is not None:
+            later = "nothing can be kept just now; try again later"
+            not_now = FrameProblem(CommandCode.INTERNAL, later, frame_id=frame.id)
+            socket.writer.control(_answer_to(not_now))
+            return
         session_id = SessionId(socket.session_id)
         allowed = await self._allowed(session_id, frame)
         message = s.FrameReceived(ConnectionId(socket.id), frame, allowed)

@@ -4,6 +4,7 @@ Owns finding and making them, the ids that must be unique among several, and whi
 leave memory. Deliberately decides nothing that a machine decides.
 """
 
+import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -18,11 +19,14 @@ from handspan.core.session import Session
 from handspan.core.thread import Roster, Thread
 from handspan.ports import KeptThread, Store
 from handspan_protocol.codec import parse_json
+from handspan_protocol.errors import Unavailable
 from handspan_protocol.ids import CallId, RunId, SessionId
 
 from .ids import Ids
 
 Json = Any
+
+_LOG = logging.getLogger("handspan.store")
 
 CALLS_KEPT: Final = 4_096
 """Calls of one thread that can be found by their id; older ones are `unknown_call`."""
@@ -31,6 +35,11 @@ CALLS_KEPT: Final = 4_096
 RETIRED_KEPT: Final = 65_536
 """Calls of threads that are gone whose ids nobody gets: an answer is on its way for seconds, and a
 burst of deleted threads has some thousand calls."""
+
+
+THREADS_LISTED: Final = 1_000
+"""Threads that one `thread.list` tells, the newest: some 100 KiB. Without an authenticator all
+threads are everybody's."""
 
 
 class ThreadIds:
@@ -121,6 +130,14 @@ class Hub:
         entries = self._store.thread(key)
         return self._make(key, entries) if entries else None
 
+    def reach(self, key: ThreadKey, *, create: bool) -> Thread | None:
+        """The thread, if it is there or may be made; one that cannot be read is not there."""
+        try:
+            return self.thread(key) if create else self.find(key)
+        except Unavailable as problem:
+            _LOG.error("thread %s cannot be read: %s", key.thread_id, problem)
+            return None
+
     def _make(self, key: ThreadKey, entries: Sequence[Entry]) -> Thread:
         source = ThreadIds(self, key, self._ids)
         thread = Thread(key, self.policy, source, self._roster)
@@ -186,7 +203,7 @@ def listed(threads: Iterable[Thread], kept: Iterable[KeptThread], shift: float) 
         about = parse_json(one.about)
         rows[one.key.thread_id] = (one.updated_at, about.get("title"))
     newest = sorted(rows.items(), key=lambda row: -row[1][0])
-    return [_row(thread_id, at, title) for thread_id, (at, title) in newest]
+    return [_row(thread_id, at, title) for thread_id, (at, title) in newest[:THREADS_LISTED]]
 
 
 def _row(thread_id: str, at: float, title: str | None) -> dict[str, Json]:

@@ -26,7 +26,9 @@ class MemoryStore:
     def thread(self, key: ThreadKey) -> Sequence[Entry]:
         return ()
 
-    def threads(self, principal: str | None = None) -> Sequence[KeptThread]:
+    def threads(
+        self, principal: str | None = None, limit: int | None = None
+    ) -> Sequence[KeptThread]:
         return ()
 
     def unfinished(self) -> Sequence[ThreadKey]:

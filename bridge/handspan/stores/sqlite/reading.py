@@ -4,7 +4,7 @@ Deliberately does not know what still waits: `store` lays that over.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -90,9 +90,20 @@ class Reading:
             found[SessionId(loaded(session))][loaded(part), loaded(name)] = body
         return dict(found)
 
-    def threads(self, principal: str | None = None) -> dict[ThreadKey, KeptThread]:
+    def threads(
+        self, principal: str | None = None, limit: int | None = None
+    ) -> dict[ThreadKey, KeptThread]:
+        """The threads of one principal or of all; the newest, where there are more than `limit`."""
         one = () if principal is None else (schema.stored(principal),)
-        rows = self._connection.execute(_THREADS + _OF_ONE if one else _THREADS, one)
+        most = -1 if limit is None else limit
+        return self._listed(_OF_ONE if one else "", (*one, most))
+
+    def listed(self, key: ThreadKey) -> dict[ThreadKey, KeptThread]:
+        """One thread, if it is here."""
+        return self._listed(_THIS, (*map(schema.stored, key), 1))
+
+    def _listed(self, where: str, parameters: Iterable[object]) -> dict[ThreadKey, KeptThread]:
+        rows = self._connection.execute(_THREADS + where + _NEWEST, tuple(parameters))
         return {
             (key := _key(*ids)): KeptThread(key, updated_at, b"{}" if about is None else about)
             for *ids, updated_at, about in rows
@@ -150,6 +161,8 @@ _THREADS: Final = """SELECT t.principal, t.thread_id, t.updated_at, e.body FROM 
     LEFT JOIN thread_entries e ON e.principal = t.principal AND e.thread_id = t.thread_id
     AND e.part = 'about' AND e.name = ''"""
 _OF_ONE: Final = " WHERE t.principal = ?"
+_THIS: Final = " WHERE t.principal = ? AND t.thread_id = ?"
+_NEWEST: Final = " ORDER BY t.updated_at DESC, t.principal, t.thread_id LIMIT ?"
 
 
 def _key(principal: str | bytes, thread_id: str | bytes) -> ThreadKey:

@@ -229,14 +229,20 @@ class SQLiteStore:
                 _lay_over(found, change)
         return _entries(found)
 
-    def threads(self, principal: str | None = None) -> Sequence[KeptThread]:
+    def threads(
+        self, principal: str | None = None, limit: int | None = None
+    ) -> Sequence[KeptThread]:
         _, reading = self._at_work()
         with self._view() as waiting:
-            found = reading.threads(principal)
+            changed = {change.scope for change, _ in _changes(waiting)}
+            found = reading.threads(principal, None if limit is None else limit + len(changed))
+            for key in changed:
+                if isinstance(key, ThreadKey) and principal in (None, key.principal):
+                    found |= reading.listed(key)
         for change, at in _changes(waiting):
             if isinstance(change.scope, ThreadKey) and principal in (None, change.scope.principal):
                 _list_anew(found, change.scope, change, at)
-        return sorted(found.values(), key=lambda thread: (-thread.updated_at, thread.key))
+        return sorted(found.values(), key=lambda thread: (-thread.updated_at, thread.key))[:limit]
 
     def unfinished(self) -> Sequence[ThreadKey]:
         _, reading = self._at_work()
