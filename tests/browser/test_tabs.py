@@ -128,11 +128,6 @@ def test_p2_a_reload_in_a_handler_is_told_to_the_model_and_runs_nothing_twice(st
     assert messages[-1]["content"] == "I see."
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the page's library keeps no session over a reload and never sends `reload`:"
-    " the new document is a new session, and the old one's call waits for page_grace (30 s)",
-)
 def test_behaviour_5_a_reload_need_not_wait_for_the_grace(stage: Make) -> None:
     """The new document says hello with its session, so the old one is known to be gone at once."""
     last, _ = reloaded(stage, Policy(), 3_000)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { connect } from "../../bridge/handspan/client/handspan.js";
 import { afterClose, backoffMs } from "../../bridge/handspan/client/core/protocol.js";
-import { FakeServer, openPage, outcome, page, rest } from "./fakes.js";
+import { browser, FakeServer, openPage, outcome, page, rest } from "./fakes.js";
 import { vectors } from "./vectors.js";
 
 const task = () => new Promise((go) => setTimeout(go));
@@ -11,32 +11,6 @@ async function back(server, code) {
   server.socket.drop(code);
   await task();
   await rest();
-}
-
-/** A browser's events, as far as the library hears them; torn down with the test. */
-function browser(t, { visible = true, storage } = {}) {
-  const window = new EventTarget();
-  const document = { visibilityState: visible ? "visible" : "hidden" };
-  const names = {
-    document,
-    addEventListener: window.addEventListener.bind(window),
-    location: { href: "https://shop.test/cart?x#y" },
-    ...(storage && { sessionStorage: storage }),
-  };
-  const before = Object.fromEntries(Object.keys(names).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]));
-  for (const [name, value] of Object.entries(names)) Object.defineProperty(globalThis, name, { value, configurable: true });
-  t.after(() => {
-    for (const [name, descriptor] of Object.entries(before))
-      if (descriptor) Object.defineProperty(globalThis, name, descriptor);
-      else delete globalThis[name];
-  });
-  return {
-    fire: (type, fields) => window.dispatchEvent(Object.assign(new Event(type), fields)),
-    look(visible) {
-      document.visibilityState = visible ? "visible" : "hidden";
-      window.dispatchEvent(new Event("visibilitychange")); // it bubbles up from the document
-    },
-  };
 }
 
 test("the first frame is a hello, and nothing comes before it", async () => {

@@ -5,6 +5,9 @@
 
 import { after } from "node:test";
 import { connect } from "../../bridge/handspan/client/handspan.js";
+import "../../bridge/handspan/client/shell/tab.js"; // is loaded lazily: the first test would wait longer
+
+delete globalThis.sessionStorage; // newer Nodes have one
 
 /** Lets everything that is under way come to rest; no clock is involved. */
 export async function rest(rounds = 12) {
@@ -160,6 +163,45 @@ function makeSocketClass(server) {
       this.readyState = 3;
       this.onclose?.({ code });
     }
+  };
+}
+
+/**
+ * A document of a browser's tab, as far as the library sees it: events, storage, frames. Torn down with
+ * the test, or when it is left.
+ */
+export function browser(t, { visible = true, storage, window: frame } = {}) {
+  const window = new EventTarget();
+  const document = { visibilityState: visible ? "visible" : "hidden" };
+  const names = {
+    document,
+    addEventListener: window.addEventListener.bind(window),
+    location: { href: "https://shop.test/cart?x#y" },
+    [Symbol.for("handspan.kept")]: undefined,
+    ...(storage && { sessionStorage: storage }),
+    ...(frame && { window: frame }),
+  };
+  const before = Reflect.ownKeys(names).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]);
+  for (const name of Reflect.ownKeys(names)) Object.defineProperty(globalThis, name, { value: names[name], configurable: true, writable: true });
+  const close = () => {
+    for (const [name, descriptor] of before.splice(0))
+      if (descriptor) Object.defineProperty(globalThis, name, descriptor);
+      else delete globalThis[name];
+  };
+  t.after(close);
+  const fire = (type, fields) => window.dispatchEvent(Object.assign(new Event(type), fields));
+  return {
+    fire,
+    close,
+    /** As a reload or a navigation does. */
+    leave() {
+      fire("pagehide", { persisted: false });
+      close();
+    },
+    look(visible) {
+      document.visibilityState = visible ? "visible" : "hidden";
+      fire("visibilitychange"); // it bubbles up from the document
+    },
   };
 }
 

@@ -23,8 +23,7 @@ export const patch = (document, operations) => operations.reduce(operate, docume
  * @returns {boolean}
  */
 export function equal(a, b) {
-  if (a === b) return true;
-  if (!a || !b || typeof a !== "object" || typeof b !== "object") return false;
+  if (a === b || Object(a) !== a || Object(b) !== b) return a === b;
   const keys = Object.keys(a);
   return (
     Array.isArray(a) === Array.isArray(b) &&

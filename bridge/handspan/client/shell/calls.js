@@ -10,7 +10,7 @@
  * The journal (`core/journal.js`) remembers; what is done stays in it until the server has taken it.
  */
 
-import { drop, judge, move, NO_CALLS, receive, told } from "../core/journal.js";
+import { drop, judge, move, NO_CALLS, receive } from "../core/journal.js";
 import { ERROR_CHARS, ERROR_CODE, HandspanError, PROGRESS_MS } from "../core/protocol.js";
 import { read, toText } from "../core/values.js";
 
@@ -178,10 +178,20 @@ export function makeCalls(host) {
       journal = NO_CALLS;
     },
 
-    /** The journal, for a hello. */
-    hello: () => told(journal),
+    journal: () => journal,
 
-    /** After a hello: the answers that it announced. */
+    /**
+     * What another document of this tab has done, and nobody has taken, is ours to answer.
+     * @param {any} entry  see `Done` in tab.js
+     */
+    restore(entry) {
+      const { callId, answer } = entry;
+      if (judge(journal, entry) !== "new") return;
+      abort(callId, "superseded");
+      journal = move(receive(journal, entry, new AbortController()), callId, answer);
+    },
+
+    /** In a session that goes on: the answers that the hello announced. */
     resend: () => [...journal.keys()].forEach(send),
   };
 }

@@ -72,7 +72,7 @@ export function makeCommands(host) {
     /** @param {HandspanError} error */
     fail(error) {
       end = error;
-      for (const { reject } of waiting.values()) reject(error);
+      waiting.forEach(({ reject }) => reject(error));
     },
   };
 }

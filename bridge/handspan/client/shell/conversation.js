@@ -94,8 +94,7 @@ export function makeConversation(host, threadId) {
     try {
       handle.queued = (await send(command)).queued && host.session?.id;
       known = state.lastRun?.runId === handle.run.id;
-    } catch (error) {
-      const refusal = /** @type {HandspanError} */ (error);
+    } catch (/** @type {any} */ refusal) {
       known = refusal.code === "duplicate_id";
       if (!known) return over(handle, refusal);
     }
@@ -134,7 +133,7 @@ export function makeConversation(host, threadId) {
     if (frame.type === "snapshot") {
       state = fromSnapshot(frame);
       state.calls.forEach(host.approvals.told);
-      for (const handle of runs.values()) if (handle.accepted) reconcile(handle);
+      runs.forEach((handle) => handle.accepted && reconcile(handle));
     } else {
       if (!follows(state, frame)) return;
       frame.events.forEach(happen);

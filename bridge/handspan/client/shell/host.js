@@ -3,13 +3,14 @@
  * Puts the parts together and brings each frame to whom it concerns; decides nothing by itself.
  */
 
-import { backoffMs, CLIENT, HandspanError, LIMITS, PROTOCOL } from "../core/protocol.js";
+import { told } from "../core/journal.js";
+import { CLIENT, HandspanError, LIMITS, PROTOCOL } from "../core/protocol.js";
 import { toText } from "../core/values.js";
 import { makeApprovals } from "./approvals.js";
 import { makeCalls } from "./calls.js";
 import { makeCommands } from "./commands.js";
 import { makeContext } from "./context.js";
-import { isVisible, listen, macrotask, randomId, socketUrl } from "./page.js";
+import { isVisible, macrotask, randomId } from "./page.js";
 import { makeSocket } from "./socket.js";
 import { makeTools } from "./tools.js";
 
@@ -37,6 +38,10 @@ import { makeTools } from "./tools.js";
  * @property {import("./socket.js").Status} status
  * @property {typeof LIMITS} limits
  * @property {{ id: string, secret: string } | undefined} session
+ * @property {boolean} [reload]  the last document that had the session is gone
+ * @property {() => unknown} recall  before each hello: takes up what the tab has kept; never fails
+ * @property {() => void} keep  the session has changed: it is the tab's to remember, or to forget
+ * @property {() => boolean} visible  whether somebody may be looking
  * @property {string | undefined} agent  who answers when a run does not say
  * @property {Set<(error: any) => void>} errorListeners
  * @property {import("./socket.js").Socket} socket
@@ -59,14 +64,7 @@ import { makeTools } from "./tools.js";
  * @param {Options} options
  * @returns {Host}
  */
-export function makeHost({
-  url,
-  token,
-  agent,
-  settle = macrotask,
-  WebSocket = globalThis.WebSocket,
-  backoff = jittered,
-}) {
+export function makeHost({ agent, settle = macrotask, ...wiring }) {
   const documentId = randomId("d");
   /** @type {Host["threads"]} */
   const threads = new Map();
@@ -96,6 +94,7 @@ export function makeHost({
     host.session = session;
     host.limits = { ...LIMITS, ...limits };
     if (!resumed) calls.end("unknown");
+    host.keep();
     host.tools.welcome(resumed, tools);
     for (const { threadId, error } of opened)
       if (error) {
@@ -103,6 +102,17 @@ export function makeHost({
         threads.get(threadId)?.fail(refusal);
         problem(refusal);
       }
+    calls.resend();
+  }
+
+  /**
+   * The session is another's, or no more.
+   * @param {string} reason
+   */
+  function forget(reason) {
+    host.session = undefined;
+    calls.end(reason);
+    host.keep();
   }
 
   /** @type {Host} */
@@ -111,6 +121,13 @@ export function makeHost({
     limits: LIMITS,
     agent,
     settle,
+    keep() {},
+    async recall() {
+      try {
+        (await import("./tab.js")).openTab(host, life.signal);
+      } catch {}
+    },
+    visible: isVisible,
     errorListeners: new Set(),
     problem,
     command(/** @type {Frame} */ command) {
@@ -152,60 +169,38 @@ export function makeHost({
     error: (frame) => problem(new HandspanError(/** @type {any} */ (frame))),
   };
 
-  const socket = (host.socket = makeSocket(
-    { url: socketUrl(url), WebSocket, token, backoff },
-    {
-      problem,
-      hello: (token) => ({
-        type: "hello",
-        protocol: PROTOCOL,
-        documentId,
-        client: CLIENT,
-        token,
-        session: host.session,
-        threads: Array.from(threads.values(), (thread) => thread.cursor()),
-        calls: calls.hello(),
-        tools: host.tools.hello(),
-        context: context.hello(),
-        visible: isVisible(),
-      }),
-      ready() {
-        commands.resend();
-        calls.resend();
-      },
-      receive: (frame) => receivers[frame.type]?.(frame),
-      lost: commands.lost,
-      superseded() {
-        host.session = undefined;
-        calls.end("superseded");
-      },
-      over(error) {
-        life.abort();
-        calls.end("closed");
-        commands.fail(error);
-        for (const thread of threads.values()) thread.fail(error);
-      },
-      turn(status) {
-        host.status = status;
-        for (const thread of threads.values()) thread.changed();
-      },
+  const socket = (host.socket = makeSocket(wiring, {
+    problem,
+    recall: () => host.recall(),
+    hello: (token) => ({
+      type: "hello",
+      protocol: PROTOCOL,
+      documentId,
+      client: CLIENT,
+      token,
+      session: host.session,
+      reload: host.reload,
+      threads: Array.from(threads.values(), (thread) => thread.cursor()),
+      calls: told(calls.journal()),
+      tools: host.tools.hello(),
+      context: context.hello(),
+      visible: isVisible(),
+    }),
+    ready: commands.resend,
+    receive: (frame) => receivers[frame.type]?.(frame),
+    lost: commands.lost,
+    superseded: () => forget("superseded"),
+    over(error) {
+      life.abort();
+      forget("closed");
+      commands.fail(error);
+      threads.forEach((thread) => thread.fail(error));
     },
-  ));
-  const focus = () => socket.wake("parked", "waiting");
-  const listeners = {
-    focus,
-    online: () => socket.wake("waiting"),
-    pagehide: socket.hide, // it may come back, out of the browser's cache
-    pageshow: () => socket.wake("hidden"),
-    visibilitychange() {
-      host.notify({ type: "visibility", visible: isVisible() });
-      if (isVisible()) focus();
+    turn(status) {
+      host.status = status;
+      threads.forEach((thread) => thread.changed());
     },
-  };
-  listen(listeners, life.signal);
+  }));
   socket.open();
   return host;
 }
-
-/** @param {number} attempt */
-const jittered = (attempt) => backoffMs(attempt, Math.random());

@@ -37,15 +37,6 @@ export function socketUrl(url = "/") {
 export const isVisible = () => browser.document?.visibilityState !== "hidden";
 
 /**
- * Hears the window's events; what happens to the document bubbles up to it.
- * @param {Record<string, () => void>} on  by type
- * @param {AbortSignal} signal  ends it
- */
-export function listen(on, signal) {
-  for (const type in on) browser.addEventListener?.(type, on[type], { signal });
-}
-
-/**
  * Lets everything that is queued now happen first. Two rounds, because a framework commits in one task
  * and runs its effects (which register tools) in another that the first one queues. No timer: those
  * are slowed down to a second in a hidden tab (C092).

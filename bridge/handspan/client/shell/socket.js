@@ -10,7 +10,8 @@
  * in the browser's cache, until it is shown again.
  */
 
-import { afterClose, HandspanError, HEARTBEAT_MS, SUBPROTOCOL } from "../core/protocol.js";
+import { afterClose, backoffMs, HandspanError, HEARTBEAT_MS, SUBPROTOCOL } from "../core/protocol.js";
+import { socketUrl } from "./page.js";
 
 /** @import { Frame } from "../core/protocol.js" */
 
@@ -18,12 +19,13 @@ import { afterClose, HandspanError, HEARTBEAT_MS, SUBPROTOCOL } from "../core/pr
  * @typedef {"connecting" | "open" | "reconnecting" | "closed"} Status
  *
  * @typedef {object} Wiring
- * @property {string} url
- * @property {typeof WebSocket} WebSocket
- * @property {any} token  a string, or a function asked at every connect
- * @property {(attempt: number) => number} backoff  milliseconds
+ * @property {string} [url]
+ * @property {typeof WebSocket} [WebSocket]
+ * @property {any} [token]  a string, or a function asked at every connect
+ * @property {(attempt: number) => number} [backoff]  milliseconds
  *
  * @typedef {object} Owner  who is told; none of these may throw, but `receive`
+ * @property {() => unknown} recall  before each socket; it is waited for
  * @property {(token: any) => object} hello  the first frame
  * @property {() => void} ready  the first frame is sent: others may follow
  * @property {(frame: Frame) => void} receive
@@ -40,7 +42,11 @@ import { afterClose, HandspanError, HEARTBEAT_MS, SUBPROTOCOL } from "../core/pr
  * @param {Wiring} wiring
  * @param {Owner} owner
  */
-export function makeSocket({ url, WebSocket, token, backoff }, owner) {
+export function makeSocket(
+  { url, token, WebSocket = globalThis.WebSocket, backoff = jittered },
+  owner,
+) {
+  const address = socketUrl(url);
   /** @type {WebSocket | undefined} */
   let socket;
   /** Whether frames can be sent now. */
@@ -63,8 +69,8 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
     letGo();
     const mine = age;
     try {
-      const shown = await (typeof token === "function" ? token() : token);
-      if (mine === age) attach(new WebSocket(url, SUBPROTOCOL), shown);
+      const [shown] = await Promise.all([typeof token === "function" ? token() : token, owner.recall()]);
+      if (mine === age) attach(new WebSocket(address, SUBPROTOCOL), shown);
     } catch (problem) {
       if (mine !== age) return;
       owner.problem(problem);
@@ -179,6 +185,7 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
   }
 
   return {
+    address,
     open,
     send,
     end,
@@ -194,3 +201,6 @@ export function makeSocket({ url, WebSocket, token, backoff }, owner) {
     hide: () => fall("hidden"),
   };
 }
+
+/** @param {number} attempt */
+const jittered = (attempt) => backoffMs(attempt, Math.random());

@@ -58,6 +58,8 @@ export function makeTools(host) {
   const own = new Map();
   /** @type {Map<string, Told>} */
   const told = new Map();
+  /** In this document. */
+  let welcomed = false;
 
   /**
    * Takes note that the server is told all of this; returns what it did not know.
@@ -139,14 +141,15 @@ export function makeTools(host) {
     },
 
     /**
-     * The server's verdict on a hello. A new session counts revisions anew; to one that goes on it has
-     * said before what it refuses, and nobody wants to hear that at every reconnect.
+     * The server's verdict on a hello. A new session counts revisions anew; to one that goes on in this
+     * document it has said before what it refuses, and nobody wants to hear that at every reconnect.
      * @param {boolean} resumed
      * @param {any} verdict
      */
     welcome(resumed, verdict) {
-      if (resumed) return;
-      for (const one of told.values()) one.since = 0;
+      if (resumed && welcomed) return;
+      welcomed = true;
+      told.forEach((one) => (one.since = 0));
       hear(verdict);
     },
   };
