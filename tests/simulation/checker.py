@@ -1,0 +1,633 @@
+"""Whether what happened is what was promised: reads a history from beginning to end.
+
+Owns its own idea of the protocol (who holds a call, which secrets are good, what a log says), built
+only from what the server wrote and read, what documents did and what agents were shown. Deliberately
+never looks into the server. Each finding names the promise that is broken.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+from tests.core.page_fold import PageFold, comparable
+from tests.core.verifier import Stream
+
+from handspan.core.policy import Policy
+from tests.simulation.history import History, Record
+from tests.simulation.kit import TOOLS, starts_at_once
+
+Json = Any
+Frame = dict[str, Any]
+Run = tuple[str, str]
+"""A thread and a run of it: ids of runs are fresh in their thread only."""
+Asked = tuple[str, str, str]
+"""A command by its session, its document and its id."""
+
+APPROVED: Final = frozenset({"ask", "iask"})
+"""Tools that no handler may carry out before a human said yes."""
+
+
+@dataclass(slots=True)
+class LineSeen:
+    document: str
+    hello: Frame | None = None
+    session: str | None = None
+    early: list[tuple[Frame, int]] = field(default_factory=list)
+    """Commands that were read before the welcome was written."""
+    written: dict[tuple[str, str], int] = field(default_factory=dict)
+    """How far each log was written to it."""
+
+
+@dataclass(slots=True)
+class SessionSeen:
+    good: set[str]
+    line: str
+    document: str
+    took_at: float
+    over: bool = False
+
+
+@dataclass(slots=True)
+class CallSeen:
+    """One call, as it could be seen from outside."""
+
+    run: Run = ("", "")
+    name: str = ""
+    place: tuple[str, str, int] = ("", "", 0)
+    """Thread, epoch and offset of its start."""
+    orders: list[tuple[str, str, int]] = field(default_factory=list)
+    """Session, document and attempt of each `tool.call` that was written."""
+    leave: dict[int, str] = field(default_factory=dict)
+    """The document that got `go`, by attempt."""
+    begun: list[tuple[str, int]] = field(default_factory=list)
+    applied: tuple[str, Frame] | None = None
+    settled: Json = None
+    settled_as: tuple[int, str, str, int] = (0, "", "", 0)
+    """Record, thread, epoch and offset of its end."""
+    content: str | None = None
+    denied: bool = False
+    approved: bool = False
+
+
+class Checker:
+    """Takes records one by one; `findings` says what is wrong."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.findings: list[str] = []
+        self._policy = policy
+        self._at = 0.0
+        self._index = 0
+        self._life = 0
+        self._lines: dict[str, LineSeen] = {}
+        self._sessions: dict[str, SessionSeen] = {}
+        self._secrets: set[str] = set()
+        self._asked: dict[Asked, tuple[Frame, int]] = {}
+        """Each command, with the record in which it was first read."""
+        self._replied: dict[Asked, Frame] = {}
+        self._calls: dict[str, CallSeen] = defaultdict(CallSeen)
+        self._logs: dict[tuple[str, str], list[Json]] = defaultdict(list)
+        self._shown: dict[tuple[str, str], int] = defaultdict(int)
+        """How much of each log has ever left the server."""
+        self._streams: dict[tuple[str, str], Stream] = defaultdict(Stream)
+        self._broken_streams: set[tuple[str, str]] = set()
+        self._over: dict[Run, tuple[int, Json, tuple[str, str, int]]] = {}
+        """Each run and sub-run that has ended: record, last event, place."""
+        self._started: set[Run] = set()
+        """Runs with a RUN_STARTED."""
+        self._accepted: dict[Run, Frame] = {}
+        """Each `run.start` that was answered, by run."""
+        self._invoked: set[tuple[int, Run, int]] = set()
+        self._folds: dict[tuple[str, str], Fold] = {}
+        self._statuses: list[tuple[str, Frame, str]] = []
+        self._states: dict[str, str] = {}
+        """Paths of state updates that were answered, with their threads."""
+        self._aborted: set[str] = set()
+        """Runs whose abort was answered `aborted: true`."""
+        self._remembered = False
+
+    def judge(self, history: History) -> list[str]:
+        for index, record in enumerate(history.records):
+            self._index, self._at = index, record.at
+            judge = _JUDGES.get(record.kind)
+            if judge is not None:
+                judge(self, record)
+        self._finally()
+        return self.findings
+
+    def _wrong(self, what: str) -> None:
+        self.findings.append(f"at {self._at:.3f}: {what}")
+
+    # ---- what the server read ------------------------------------------------------------------
+
+    def _took(self, record: Record) -> None:
+        frame = record.what
+        line = self._lines.setdefault(record.who, LineSeen(_document(record.who)))
+        kind = frame["type"]
+        if kind == "hello":
+            line.hello = frame
+        session = self._sessions.get(line.session or "")
+        if session is not None and session.line == record.who:
+            session.took_at = record.at
+            if kind == "bye":
+                session.over = True
+        if "id" in frame:
+            self._ask(line, frame)
+        if kind == "approval.answer" and frame["approved"]:
+            self._calls[frame["callId"]].approved = True
+            self._remembered = self._remembered or frame.get("remember", False)
+
+    def _ask(self, line: LineSeen, frame: Frame) -> None:
+        """Before the welcome nobody knows of which session it is."""
+        if line.session is None:
+            line.early.append((frame, self._index))
+        else:
+            name = (line.session, line.document, frame["id"])
+            self._asked.setdefault(name, (frame, self._index))
+
+    # ---- what the server wrote -----------------------------------------------------------------
+
+    def _sent(self, record: Record) -> None:
+        frame = record.what
+        line = self._lines.setdefault(record.who, LineSeen(_document(record.who)))
+        kind = frame["type"]
+        if kind == "welcome":
+            self._welcome(record.who, line, frame)
+            return
+        session = self._sessions.get(line.session or "")
+        if session is not None and session.line != record.who:
+            self._wrong(f"P9: {kind} on {record.who}, but {session.line} is the newest socket")
+        judge = _WRITTEN.get(kind)
+        if judge is not None:
+            judge(self, line, frame)
+
+    def _welcome(self, name: str, line: LineSeen, frame: Frame) -> None:
+        hello = line.hello
+        if hello is None:
+            self._wrong("a welcome without a hello")
+            return
+        granted, claimed = frame["session"], hello.get("session")
+        secret, session_id = granted["secret"], granted["id"]
+        if secret in self._secrets:
+            self._wrong("P9: a secret is given twice")
+        self._secrets.add(secret)
+        line.session = session_id
+        for early, index in line.early:
+            self._asked.setdefault((session_id, line.document, early["id"]), (early, index))
+        known = self._sessions.get(session_id)
+        if frame["resumed"]:
+            if known is None or claimed is None or claimed["id"] != session_id:
+                self._wrong(f"P9: {line.document} resumed a session that it did not ask for")
+            elif claimed["secret"] not in known.good:
+                self._wrong(f"P9: {line.document} resumed {session_id} with a secret that is void")
+        elif known is not None:
+            self._wrong(f"P9: {session_id} is given as a new session, but it was there before")
+        elif claimed is not None:
+            self._why_not_resumed(line, claimed, frame)
+        good = {secret, claimed["secret"]} if frame["resumed"] and claimed else {secret}
+        self._sessions[session_id] = SessionSeen(good, name, line.document, self._at)
+
+    def _why_not_resumed(self, line: LineSeen, claimed: Frame, frame: Frame) -> None:
+        """A page that shows its secret in time gets its session."""
+        known = self._sessions.get(claimed["id"])
+        if known is None or known.over or claimed["secret"] not in known.good:
+            if frame["reason"] != "unknown_session":
+                self._wrong("P9: a wrong secret is not answered like an unknown session")
+            return
+        hello = line.hello or {}
+        its_own = known.document == line.document or hello.get("reload")
+        if its_own and self._at - known.took_at < self._policy.resume_window:
+            self._wrong(f"P9: {line.document} could not resume {claimed['id']}: {frame['reason']}")
+
+    # ---- replies -------------------------------------------------------------------------------
+
+    def _reply(self, line: LineSeen, reply: Frame) -> None:
+        name = (line.session or "", line.document, reply["id"])
+        before = self._replied.get(name)
+        if before is not None:
+            if before != reply:
+                self._wrong(f"P2: a command is answered twice: {before}, {reply}")
+            return
+        self._replied[name] = reply
+        asked = self._asked.get(name)
+        if asked is None:
+            self._wrong(f"an answer to what was never asked: {reply}")
+            return
+        frame, index = asked
+        judge = _ANSWERED.get(frame["type"])
+        if judge is not None:
+            judge(self, line, frame, reply, index)
+
+    def _answer_to_start(self, line: LineSeen, frame: Frame, reply: Frame, _: int) -> None:
+        status, call = _status(reply), self._calls[frame["callId"]]
+        if status != "go":
+            return
+        attempt, call_id = frame["attempt"], frame["callId"]
+        self._holds(call, line, frame)
+        if call.leave and (attempt in call.leave or not _repeatable(call)):
+            self._wrong(f"P2: {call_id} is given leave to start a second time")
+        if call.settled is not None:
+            self._wrong(f"P2: {call_id} is given leave to start, but it is settled")
+        if call.run in self._over:
+            self._wrong(f"P5: {call_id} is given leave to start, but its run is over")
+        call.leave[attempt] = line.document
+
+    def _answer_to_result(self, line: LineSeen, frame: Frame, reply: Frame, index: int) -> None:
+        status, call_id = _status(reply), frame["callId"]
+        call = self._calls[call_id]
+        self._statuses.append((line.document, frame, status))
+        if status == "not_owner":
+            own = [n for s, _, n in call.orders if s == line.session and n >= frame["attempt"]]
+            if own:
+                self._wrong(f"P7: {call_id} is not {line.session}'s, which was given it")
+        if status != "applied":
+            return
+        self._holds(call, line, frame)
+        if call.applied is not None:
+            self._wrong(f"P2: two results of {call_id} are applied")
+        if call.settled is not None and call.settled_as[0] < index:
+            self._wrong(f"P2: a result of {call_id} is applied after it had settled")
+        call.applied = (line.document, frame)
+
+    def _holds(self, call: CallSeen, line: LineSeen, frame: Frame) -> None:
+        newest = call.orders[-1] if call.orders else ("", "", 0)
+        if (newest[0], newest[2]) != (line.session, frame["attempt"]):
+            self._wrong(
+                f"P7: {frame['type']} of {frame['callId']}, attempt {frame['attempt']}, is taken from"
+                f" {line.session}; the newest order is {newest}"
+            )
+
+    def _answer_to_run(self, _: LineSeen, frame: Frame, reply: Frame, __: int) -> None:
+        if "result" in reply:
+            self._accepted[frame["threadId"], reply["result"]["runId"]] = frame
+
+    def _answer_to_abort(self, _: LineSeen, frame: Frame, reply: Frame, index: int) -> None:
+        if not reply.get("result", {}).get("aborted"):
+            return
+        run_id = frame.get("runId")
+        if run_id is None:
+            ends = [end for _, end, _ in self._over.values() if _reason(end) == "aborted"]
+            if not ends:
+                self._wrong("P5: an abort was answered, but no run has ended so")
+            return
+        self._aborted.add(run_id)
+        known = [run for run in self._over.keys() | self._started if run[1] == run_id]
+        ends = [self._over[run] for run in known if run in self._over]
+        if known and not any(_reason(end) == "aborted" and at > index for at, end, _ in ends):
+            self._wrong(f"P5: the abort of {run_id} is answered, but it ended {ends}")
+
+    def _answer_to_state(self, _: LineSeen, frame: Frame, reply: Frame, __: int) -> None:
+        if "result" in reply:
+            self._states[frame["patch"][0]["path"][1:]] = frame["threadId"]
+
+    def _answer_to_approval(self, _: LineSeen, frame: Frame, reply: Frame, __: int) -> None:
+        if _status(reply) == "applied":
+            call = self._calls[frame["callId"]]
+            call.denied = not frame["approved"]
+
+    # ---- orders and questions ------------------------------------------------------------------
+
+    def _order(self, line: LineSeen, frame: Frame) -> None:
+        call_id, attempt = frame["callId"], frame["attempt"]
+        call = self._calls[call_id]
+        call.run, call.name = (frame["threadId"], frame["runId"]), frame["name"]
+        if call.settled is not None:
+            self._wrong(f"P2: {call_id} is sent to {line.document}, but it is settled")
+        if call.run in self._over:
+            self._wrong(f"P5: {call_id} is sent to {line.document}, but its run is over")
+        if call.denied:
+            self._wrong(f"P10: {call_id} is sent to {line.document}, but it was denied")
+        order = (line.session or "", line.document, attempt)
+        if call.orders:
+            last = call.orders[-1]
+            if attempt < last[2] or (attempt == last[2] and order != last):
+                self._wrong(f"P2: {call_id} is sent as {order} after {last}")
+            if attempt > last[2] and call.leave and not _repeatable(call):
+                self._wrong(f"P2: {call_id} is sent again, though it was started")
+            if attempt in call.leave and not _repeatable(call):
+                self._wrong(f"P2: attempt {attempt} of {call_id} is sent again after its start")
+        call.orders.append(order)
+
+    def _question(self, line: LineSeen, frame: Frame) -> None:
+        """One that overlaps with its answer is closed by the events behind it."""
+        call = self._calls[frame["callId"]]
+        _, thread_id, epoch, offset = call.settled_as
+        if call.settled is not None and line.written.get((thread_id, epoch), -1) > offset:
+            self._wrong(f"P10: {line.document} is asked about {frame['callId']}, which is over")
+
+    # ---- logs ----------------------------------------------------------------------------------
+
+    def _event(self, record: Record) -> None:
+        thread_id, (epoch, event) = record.who, record.what
+        name = (thread_id, epoch)
+        log = self._logs[name]
+        place = (thread_id, epoch, len(log))
+        log.append(event)
+        self._stream(name, event)
+        kind = event["type"]
+        if kind == "RUN_STARTED":
+            self._started.add((thread_id, event["runId"]))
+        elif kind in ("RUN_FINISHED", "RUN_ERROR"):
+            self._ended((thread_id, event.get("runId") or _running(log)), event, place)
+        elif kind in ("SUBAGENT_FINISHED", "SUBAGENT_ERROR"):
+            self._ended((thread_id, event["subagentRunId"]), event, place)
+        elif kind == "TOOL_CALL_START":
+            self._call_started(event, place)
+        elif kind == "TOOL_CALL_RESULT":
+            self._call_result(event)
+        elif kind == "CUSTOM" and event["name"] == "handspan.call":
+            self._told_of_call(event["value"], place)
+
+    def _stream(self, name: tuple[str, str], event: Json) -> None:
+        if name in self._broken_streams:
+            return
+        try:
+            self._streams[name].take(event)
+        except Exception as error:
+            self._broken_streams.add(name)
+            self._wrong(f"P6: {error!r} at {event} of {name}")
+
+    def _ended(self, run: Run, event: Json, place: tuple[str, str, int]) -> None:
+        if run in self._over:
+            self._wrong(f"P5: {run} ends twice")
+        self._over[run] = (self._index, event, place)
+
+    def _call_started(self, event: Json, place: tuple[str, str, int]) -> None:
+        call_id = event["toolCallId"]
+        if call_id in self._calls and self._calls[call_id].place[0]:
+            if self._calls[call_id].place[1] == place[1]:
+                self._wrong(f"P6: call {call_id} begins twice")
+        self._calls[call_id].place = place
+
+    def _call_result(self, event: Json) -> None:
+        call = self._calls[event["toolCallId"]]
+        if call.content is not None and call.content != event["content"]:
+            self._wrong(f"P2: {event['toolCallId']} has two results")
+        call.content = event["content"]
+
+    def _told_of_call(self, value: Json, place: tuple[str, str, int]) -> None:
+        call = self._calls[value["callId"]]
+        if call.settled is not None:
+            self._wrong(f"P2: {value} is told of a call that had settled")
+        if value["state"] == "settled":
+            call.settled, call.settled_as = value, (self._index, *place)
+
+    def _events_written(self, line: LineSeen, frame: Frame) -> None:
+        name = (frame["threadId"], frame["epoch"])
+        end, events = frame["offset"], frame["events"]
+        log = self._logs[name]
+        if end - len(events) < 0 or log[end - len(events) : end] != events:
+            self._wrong(f"P6: {line.document} is shown other events than {name} has up to {end}")
+        self._shown[name] = max(self._shown[name], end)
+        line.written[name] = end
+
+    def _snapshot_written(self, line: LineSeen, frame: Frame) -> None:
+        name = (frame["threadId"], frame["epoch"])
+        if frame["offset"] > len(self._logs[name]):
+            self._wrong(f"P9: {line.document} gets a snapshot beyond the head of {name}")
+        self._shown[name] = max(self._shown[name], frame["offset"])
+        line.written[name] = frame["offset"]
+
+    # ---- documents -----------------------------------------------------------------------------
+
+    def _heard(self, record: Record) -> None:
+        frame, kind = record.what, record.what["type"]
+        if kind == "snapshot":
+            fold = PageFold.of_snapshot(orjson.loads(orjson.dumps(frame)))
+            where = (record.who, frame["threadId"])
+            self._folds[where] = Fold(fold, frame["epoch"], frame["offset"])
+        elif kind == "events":
+            self._fold(record.who, frame)
+
+    def _fold(self, document: str, frame: Frame) -> None:
+        fold = self._folds.get((document, frame["threadId"]))
+        start = frame["offset"] - len(frame["events"])
+        if fold is None:
+            self._wrong(f"P9: {document} gets events of a thread before its snapshot")
+            return
+        if (frame["epoch"], start) != (fold.epoch, fold.offset):
+            self._wrong(
+                f"P9: {document} is at {fold.offset} of {fold.epoch}, and gets {start} to"
+                f" {frame['offset']} of {frame['epoch']}"
+            )
+        for event in orjson.loads(orjson.dumps(frame["events"])):
+            try:
+                fold.fold.apply(event)
+            except Exception as error:
+                self._wrong(f"P6: {document} cannot fold {event}: {error!r}")
+        fold.epoch, fold.offset = frame["epoch"], frame["offset"]
+
+    def _begin(self, record: Record) -> None:
+        what = record.what
+        call_id, attempt = what["callId"], what["attempt"]
+        call = self._calls[call_id]
+        if any(n == attempt for _, n in call.begun):
+            self._wrong(f"P2: attempt {attempt} of {call_id} begins in {record.who} too")
+        if what["once"] and call.begun:
+            self._wrong(f"P2: {call_id}, which must not run twice, begins in {record.who} too")
+        if what["name"] in APPROVED and not (call.approved or self._remembered):
+            self._wrong(f"P10: {call_id} begins in {record.who}, and nobody said yes")
+        call.begun.append((record.who, attempt))
+
+    # ---- agents --------------------------------------------------------------------------------
+
+    def _agent_invoked(self, record: Record) -> None:
+        what = record.what
+        for problem in broken(what["messages"]):
+            self._wrong(f"P1: at depth {what['depth']} of {record.who} an agent sees: {problem}")
+        run = (what["threadId"], record.who)
+        if run in self._over:
+            self._wrong(f"P5: an agent is invoked for {run}, which is over")
+        step = (what["life"], run, what["depth"])
+        if step in self._invoked:
+            self._wrong(f"P2: depth {what['depth']} of {record.who} begins twice")
+        self._invoked.add(step)
+
+    # ---- lives ---------------------------------------------------------------------------------
+
+    def _server(self, record: Record) -> None:
+        if record.what == "crashes":
+            self._forget_unseen()
+
+    def _forget_unseen(self) -> None:
+        """What nobody was shown may never have been kept."""
+        for call_id, call in list(self._calls.items()):
+            thread_id, epoch, offset = call.place
+            if thread_id and offset >= self._shown[thread_id, epoch] and not call.orders:
+                del self._calls[call_id]
+            elif call.settled is not None:
+                _, thread_id, epoch, offset = call.settled_as
+                if offset >= self._shown[thread_id, epoch]:
+                    call.settled = None
+        for run, (_, _, (thread_id, epoch, offset)) in list(self._over.items()):
+            if offset >= self._shown[thread_id, epoch]:
+                del self._over[run]
+
+    def _complaint(self, record: Record) -> None:
+        self._wrong(f"{record.who}: {record.what}")
+
+    # ---- the end -------------------------------------------------------------------------------
+
+    def _at_rest(self, record: Record) -> None:
+        threads = record.what["threads"]
+        for thread_id, picture in threads.items():
+            for problem in broken_by_owner(picture["messages"]):
+                self._wrong(f"P1: the history of {thread_id}: {problem}")
+            shown = comparable(orjson.loads(orjson.dumps(picture)))
+            for document, open_threads in record.what["pages"].items():
+                if thread_id in open_threads:
+                    self._same(document, thread_id, shown)
+        self._kept(threads)
+
+    def _same(self, document: str, thread_id: str, shown: Json) -> None:
+        fold = self._folds.get((document, thread_id))
+        if fold is None:
+            self._wrong(f"P9: {document} was never shown {thread_id}")
+            return
+        mine = fold.fold.shown()
+        for part, value in shown.items():
+            if mine[part] != value:
+                self._wrong(f"P9: {document} has other {part} of {thread_id}: {mine[part]} {value}")
+
+    def _kept(self, threads: dict[str, Json]) -> None:
+        """What was acknowledged is there (P16)."""
+        for path, thread_id in self._states.items():
+            if path not in (threads.get(thread_id, {}).get("state") or {}):
+                self._wrong(f"P16: the state of {thread_id} has no {path}, which was accepted")
+        for run, frame in self._accepted.items():
+            if run[1] in self._aborted:
+                continue
+            if run not in self._over:
+                self._wrong(f"P5: {run} was accepted, and never ended")
+            messages = threads.get(run[0], {}).get("messages", ())
+            asked = frame.get("message")
+            if asked is not None and not any(m.get("content") == asked for m in messages):
+                self._wrong(f"P16: {asked!r} of {run} was accepted, and is in no history")
+        for call_id, call in self._calls.items():
+            if call.applied is not None and call.content is None:
+                self._wrong(f"P16: the result of {call_id} was applied, and is in no history")
+
+    def _finally(self) -> None:
+        for run in self._started - self._over.keys():
+            self._wrong(f"P5: {run} never ended")
+        for document, frame, status in self._statuses:
+            self._truly(document, frame, status)
+
+    def _truly(self, document: str, frame: Frame, status: str) -> None:
+        """The status of a result says what became of the call."""
+        call = self._calls[frame["callId"]]
+        if call.content is None or call.settled is None:
+            return
+        mine = call.content == _content(frame)
+        told = f"P7: {document} is told {status} of {frame}, but {call.settled}: {call.content}"
+        if status in ("applied", "duplicate") and not mine:
+            self._wrong(told)
+        elif status == "conflict" and (mine or call.settled["outcome"] not in ("ok", "error")):
+            self._wrong(told)
+        elif status == "aborted" and call.settled["outcome"] != "aborted":
+            self._wrong(told)
+        elif status == "late" and call.settled["outcome"] in ("ok", "aborted"):
+            self._wrong(told)
+
+
+@dataclass(slots=True)
+class Fold:
+    """What one document has of one thread."""
+
+    fold: PageFold
+    epoch: str
+    offset: int
+
+
+# ---- parts -------------------------------------------------------------------------------------
+
+
+def broken(messages: Iterable[Json]) -> list[str]:
+    """P1, of the messages of one owner: each call has its one result, behind it, in call order."""
+    wrong: list[str] = []
+    due: list[str] = []
+    for message in messages:
+        role = message["role"]
+        if role == "tool":
+            if not due or due[0] != message["toolCallId"]:
+                wrong.append(f"a result of {message['toolCallId']}, where {due} are due")
+            else:
+                due.pop(0)
+        elif due:
+            wrong.append(f"a message of role {role}, where results of {due} are due")
+            due = []
+        due += [call["id"] for call in message.get("toolCalls") or ()]
+    if due:
+        wrong.append(f"no results of {due}")
+    return wrong
+
+
+def broken_by_owner(messages: Iterable[Json]) -> list[str]:
+    by_owner: dict[str | None, list[Json]] = defaultdict(list)
+    for message in messages:
+        by_owner[message.get("subagentRunId")].append(message)
+    return [problem for own in by_owner.values() for problem in broken(own)]
+
+
+def _document(line: str) -> str:
+    return line.rpartition("/")[0]
+
+
+def _status(reply: Frame) -> str:
+    result, error = reply.get("result"), reply.get("error")
+    return str(error["code"] if result is None else result["status"])
+
+
+def _reason(end: Json) -> str:
+    if end["type"] == "SUBAGENT_ERROR":
+        return str(end["code"])
+    return str((end.get("result") or {}).get("reason", end["type"]))
+
+
+def _running(log: list[Json]) -> str:
+    return next(str(e["runId"]) for e in reversed(log) if e["type"] == "RUN_STARTED")
+
+
+def _repeatable(call: CallSeen) -> bool:
+    tool = TOOLS.get(call.name)
+    return tool is not None and starts_at_once(tool)
+
+
+def _content(frame: Frame) -> str:
+    """What a result is in history. *Source:* protocol.md 3."""
+    if "error" in frame:
+        error = frame["error"]
+        told = {"code": error.get("code", "handler_error"), "message": error["message"]}
+        return orjson.dumps({"error": told}).decode()
+    return orjson.dumps(frame["result"]).decode()
+
+
+_WRITTEN: Final[dict[str, Any]] = {
+    "reply": Checker._reply,
+    "tool.call": Checker._order,
+    "approval.request": Checker._question,
+    "events": Checker._events_written,
+    "snapshot": Checker._snapshot_written,
+}
+
+_ANSWERED: Final[dict[str, Any]] = {
+    "tool.started": Checker._answer_to_start,
+    "tool.result": Checker._answer_to_result,
+    "run.start": Checker._answer_to_run,
+    "run.abort": Checker._answer_to_abort,
+    "state.update": Checker._answer_to_state,
+    "approval.answer": Checker._answer_to_approval,
+}
+
+_JUDGES: Final[dict[str, Any]] = {
+    "took": Checker._took,
+    "sent": Checker._sent,
+    "event": Checker._event,
+    "heard": Checker._heard,
+    "begin": Checker._begin,
+    "invoked": Checker._agent_invoked,
+    "life": Checker._server,
+    "wrong": Checker._complaint,
+    "rest": Checker._at_rest,
+}

@@ -1,0 +1,84 @@
+"""The server's process: how it begins, how it is shut down, and how it dies.
+
+Owns the one bridge of a life. The store outlives it. Knows neither pages nor faults.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from handspan import Bridge, Run, server_tool
+from tests.simulation.agents import Cast
+from tests.simulation.kit import SERVER_TOOL
+from tests.simulation.loop import VirtualClock
+
+Json = Any
+
+SHIFT_S: Final = 1_000.0
+"""Each process counts its time from elsewhere."""
+
+
+class Life:
+    """One process of the server."""
+
+    newest: "Life"
+    """Whose tools are at work."""
+
+    def __init__(self, world: Any, number: int) -> None:
+        Life.newest = self
+        self.world = world
+        self.number = number
+        self.dead = False
+        self.ends: list[Any] = []
+        """The server's ends of its sockets."""
+        clock = VirtualClock(world.loop, SHIFT_S * number * (-1) ** number)
+        self.bridge = Bridge(policy=world.policy, store=world.store, clock=clock, ids=world.ids)
+        self.bridge._schemas = world.schemas
+        for name, agent in Cast(world, self).agents().items():
+            self.bridge.add_agent(name, agent)
+        self.bridge.add_tool(_SERVE)
+        self.bridge.observe(self._observed)
+        world.history.note("life", f"life-{number}", "begins")
+        self.driver, self.greeter = self.bridge._at_work()
+
+    def _observed(self, thread_id: str, event: Json) -> None:
+        for key, thread in self.driver.hub.threads.items():
+            if key.thread_id == thread_id:
+                self.world.history.note("event", thread_id, (thread.epoch, event))
+
+    def takes_sockets(self) -> bool:
+        return not (self.dead or self.greeter.draining())
+
+    def crash(self) -> None:
+        """The process is killed: nothing of it happens any more, nobody is told."""
+        self.dead = True
+        self.world.history.note("life", f"life-{self.number}", "crashes")
+        driver = self.driver
+        driver._closed = True
+        for end in self.ends:
+            end.die()
+        for _, handle in driver._timers.values():
+            handle.cancel()
+        if driver._sweep is not None:
+            driver._sweep.cancel()
+        crew = driver.workers.crew
+        for task in (*crew._tasks.values(), *crew._leaving):
+            task.cancel()
+
+    async def shut_down(self) -> None:
+        """SIGTERM: drained, then closed."""
+        self.world.history.note("life", f"life-{self.number}", "drains")
+        await self.bridge.drain()
+        await self.bridge.close()
+        self.world.history.note("life", f"life-{self.number}", "ends")
+        self.dead = True
+
+
+async def _serve(run: Run, n: int = 0) -> Json:
+    life = Life.newest
+    life.world.history.note("served", run.id, n)
+    await asyncio.sleep(0.2 * (n % 4))
+    return {"served": n}
+
+
+_SERVE: Final = server_tool(_serve, name=SERVER_TOOL, description="The server's tool", invoke=True)
+"""Made once: reading a signature takes longer than a whole simulation."""
