@@ -59,9 +59,12 @@ class CallSeen:
     """Thread, epoch and offset of its start."""
     orders: list[tuple[str, str, int]] = field(default_factory=list)
     """Session, document and attempt of each `tool.call` that was written."""
-    leave: dict[int, str] = field(default_factory=dict)
-    """The document that got `go`, by attempt."""
-    begun: list[tuple[str, int]] = field(default_factory=list)
+    left: set[int] = field(default_factory=set)
+    """Attempts that were answered `go`."""
+    spent: bool = False
+    """One of them was of a tool that must not run twice."""
+    begun: set[int] = field(default_factory=set)
+    begun_once: bool = False
     applied: tuple[str, Frame] | None = None
     settled: Json = None
     settled_as: tuple[int, str, str, int] = (0, "", "", 0)
@@ -219,19 +222,21 @@ class Checker:
         if judge is not None:
             judge(self, line, frame, reply, index)
 
-    def _answer_to_start(self, line: LineSeen, frame: Frame, reply: Frame, _: int) -> None:
+    def _answer_to_start(self, line: LineSeen, frame: Frame, reply: Frame, index: int) -> None:
+        """Leave may be written later than it was given, while a page does not read."""
         status, call = _status(reply), self._calls[frame["callId"]]
         if status != "go":
             return
         attempt, call_id = frame["attempt"], frame["callId"]
         self._holds(call, line, frame)
-        if call.leave and (attempt in call.leave or not _repeatable(call)):
+        if call.spent or attempt in call.left:
             self._wrong(f"P2: {call_id} is given leave to start a second time")
-        if call.settled is not None:
-            self._wrong(f"P2: {call_id} is given leave to start, but it is settled")
-        if call.run in self._over:
-            self._wrong(f"P5: {call_id} is given leave to start, but its run is over")
-        call.leave[attempt] = line.document
+        if call.settled is not None and call.settled_as[0] < index:
+            self._wrong(f"P2: {call_id} is given leave to start, but it had settled")
+        if call.run in self._over and self._over[call.run][0] < index:
+            self._wrong(f"P5: {call_id} is given leave to start, but its run was over")
+        call.left.add(attempt)
+        call.spent = not _repeatable(call)
 
     def _answer_to_result(self, line: LineSeen, frame: Frame, reply: Frame, index: int) -> None:
         status, call_id = _status(reply), frame["callId"]
@@ -303,10 +308,8 @@ class Checker:
             last = call.orders[-1]
             if attempt < last[2] or (attempt == last[2] and order != last):
                 self._wrong(f"P2: {call_id} is sent as {order} after {last}")
-            if attempt > last[2] and call.leave and not _repeatable(call):
+            if call.spent:
                 self._wrong(f"P2: {call_id} is sent again, though it was started")
-            if attempt in call.leave and not _repeatable(call):
-                self._wrong(f"P2: attempt {attempt} of {call_id} is sent again after its start")
         call.orders.append(order)
 
     def _question(self, line: LineSeen, frame: Frame) -> None:
@@ -422,13 +425,14 @@ class Checker:
         what = record.what
         call_id, attempt = what["callId"], what["attempt"]
         call = self._calls[call_id]
-        if any(n == attempt for _, n in call.begun):
+        if attempt in call.begun:
             self._wrong(f"P2: attempt {attempt} of {call_id} begins in {record.who} too")
-        if what["once"] and call.begun:
+        if call.begun_once:
             self._wrong(f"P2: {call_id}, which must not run twice, begins in {record.who} too")
         if what["name"] in APPROVED and not (call.approved or self._remembered):
             self._wrong(f"P10: {call_id} begins in {record.who}, and nobody said yes")
-        call.begun.append((record.who, attempt))
+        call.begun.add(attempt)
+        call.begun_once = call.begun_once or what["once"]
 
     # ---- agents --------------------------------------------------------------------------------
 
