@@ -70,6 +70,7 @@ class CallSeen:
     settled_as: tuple[int, str, str, int] = (0, "", "", 0)
     """Record, thread, epoch and offset of its end."""
     content: str | None = None
+    content_at: tuple[str, str, int] = ("", "", 0)
     denied: bool = False
     approved: bool = False
 
@@ -95,6 +96,10 @@ class Checker:
         """How much of each log has ever left the server."""
         self._streams: dict[tuple[str, str], Stream] = defaultdict(Stream)
         self._broken_streams: set[tuple[str, str]] = set()
+        self._joined_late: set[tuple[str, str]] = set()
+        """Logs that began in the middle of a run, which has not ended yet."""
+        self._in_doubt: set[Run] = set()
+        """Runs whose end nobody had been shown when the server died."""
         self._over: dict[Run, tuple[int, Json, tuple[str, str, int]]] = {}
         """Each run and sub-run that has ended: record, last event, place."""
         self._started: set[Run] = set()
@@ -130,6 +135,7 @@ class Checker:
         kind = frame["type"]
         if kind == "hello":
             line.hello = frame
+            line.written = {(t["threadId"], t["epoch"]): t["offset"] for t in frame["threads"] if "epoch" in t}
         session = self._sessions.get(line.session or "")
         if session is not None and session.line == record.who:
             session.took_at = record.at
@@ -209,7 +215,7 @@ class Checker:
         name = (line.session or "", line.document, reply["id"])
         before = self._replied.get(name)
         if before is not None:
-            if before != reply:
+            if before != reply and self._asked[name][0]["type"] != "thread.list":
                 self._wrong(f"P2: a command is answered twice: {before}, {reply}")
             return
         self._replied[name] = reply
@@ -322,7 +328,7 @@ class Checker:
     # ---- logs ----------------------------------------------------------------------------------
 
     def _event(self, record: Record) -> None:
-        thread_id, (epoch, event) = record.who, record.what
+        thread_id, (epoch, event, last_run) = record.who, record.what
         name = (thread_id, epoch)
         log = self._logs[name]
         place = (thread_id, epoch, len(log))
@@ -332,24 +338,38 @@ class Checker:
         if kind == "RUN_STARTED":
             self._started.add((thread_id, event["runId"]))
         elif kind in ("RUN_FINISHED", "RUN_ERROR"):
-            self._ended((thread_id, event.get("runId") or _running(log)), event, place)
+            self._ended((thread_id, event.get("runId", last_run)), event, place)
         elif kind in ("SUBAGENT_FINISHED", "SUBAGENT_ERROR"):
             self._ended((thread_id, event["subagentRunId"]), event, place)
         elif kind == "TOOL_CALL_START":
             self._call_started(event, place)
         elif kind == "TOOL_CALL_RESULT":
-            self._call_result(event)
+            self._call_result(event, place)
         elif kind == "CUSTOM" and event["name"] == "handspan.call":
             self._told_of_call(event["value"], place)
 
     def _stream(self, name: tuple[str, str], event: Json) -> None:
-        if name in self._broken_streams:
+        if name in self._broken_streams or self._is_late(name, event):
             return
         try:
             self._streams[name].take(event)
         except Exception as error:
             self._broken_streams.add(name)
             self._wrong(f"P6: {error!r} at {event} of {name}")
+
+    def _is_late(self, name: tuple[str, str], event: Json) -> bool:
+        """A log that begins in the middle of a run is judged from its end on."""
+        kind = event["type"]
+        if name in self._joined_late:
+            if kind in ("RUN_FINISHED", "RUN_ERROR"):
+                self._joined_late.discard(name)
+            return True
+        if name in self._streams or kind == "RUN_STARTED":
+            return False
+        between = kind.startswith("STATE_") or event.get("name") == "handspan.suggestions"
+        if not between and kind not in ("RUN_FINISHED", "RUN_ERROR"):
+            self._joined_late.add(name)
+        return True
 
     def _ended(self, run: Run, event: Json, place: tuple[str, str, int]) -> None:
         if run in self._over:
@@ -363,11 +383,11 @@ class Checker:
                 self._wrong(f"P6: call {call_id} begins twice")
         self._calls[call_id].place = place
 
-    def _call_result(self, event: Json) -> None:
+    def _call_result(self, event: Json, place: tuple[str, str, int]) -> None:
         call = self._calls[event["toolCallId"]]
         if call.content is not None and call.content != event["content"]:
             self._wrong(f"P2: {event['toolCallId']} has two results")
-        call.content = event["content"]
+        call.content, call.content_at = event["content"], place
 
     def _told_of_call(self, value: Json, place: tuple[str, str, int]) -> None:
         call = self._calls[value["callId"]]
@@ -377,11 +397,13 @@ class Checker:
             call.settled, call.settled_as = value, (self._index, *place)
 
     def _events_written(self, line: LineSeen, frame: Frame) -> None:
-        name = (frame["threadId"], frame["epoch"])
-        end, events = frame["offset"], frame["events"]
-        log = self._logs[name]
-        if end - len(events) < 0 or log[end - len(events) : end] != events:
-            self._wrong(f"P6: {line.document} is shown other events than {name} has up to {end}")
+        """What leaves is what the log says; deltas of one text may have become one."""
+        name, end = (frame["threadId"], frame["epoch"]), frame["offset"]
+        start = line.written.get(name)
+        if start is not None and joined(self._logs[name][start:end]) != joined(frame["events"]):
+            self._wrong(
+                f"P6: {line.document} is shown other events than {name} has from {start} to {end}"
+            )
         self._shown[name] = max(self._shown[name], end)
         line.written[name] = end
 
@@ -404,22 +426,29 @@ class Checker:
             self._fold(record.who, frame)
 
     def _fold(self, document: str, frame: Frame) -> None:
+        """Missed events come once and in order, or as a snapshot (P9)."""
         fold = self._folds.get((document, frame["threadId"]))
-        start = frame["offset"] - len(frame["events"])
         if fold is None:
             self._wrong(f"P9: {document} gets events of a thread before its snapshot")
             return
-        if (frame["epoch"], start) != (fold.epoch, fold.offset):
+        if frame["epoch"] != fold.epoch or frame["offset"] <= fold.offset:
             self._wrong(
-                f"P9: {document} is at {fold.offset} of {fold.epoch}, and gets {start} to"
+                f"P9: {document} is at {fold.offset} of {fold.epoch}, and gets events up to"
                 f" {frame['offset']} of {frame['epoch']}"
+            )
+            return
+        log = self._logs[frame["threadId"], fold.epoch]
+        if joined(log[fold.offset : frame["offset"]]) != joined(frame["events"]):
+            self._wrong(
+                f"P9: {document} is at {fold.offset} of {fold.epoch}, and gets other events than"
+                f" there are up to {frame['offset']}"
             )
         for event in orjson.loads(orjson.dumps(frame["events"])):
             try:
                 fold.fold.apply(event)
             except Exception as error:
                 self._wrong(f"P6: {document} cannot fold {event}: {error!r}")
-        fold.epoch, fold.offset = frame["epoch"], frame["offset"]
+        fold.offset = frame["offset"]
 
     def _begin(self, record: Record) -> None:
         what = record.what
@@ -457,16 +486,21 @@ class Checker:
     def _forget_unseen(self) -> None:
         """What nobody was shown may never have been kept."""
         for call_id, call in list(self._calls.items()):
-            thread_id, epoch, offset = call.place
-            if thread_id and offset >= self._shown[thread_id, epoch] and not call.orders:
+            thread_id = call.place[0]
+            if thread_id and self._is_unseen(*call.place) and not call.orders:
                 del self._calls[call_id]
-            elif call.settled is not None:
-                _, thread_id, epoch, offset = call.settled_as
-                if offset >= self._shown[thread_id, epoch]:
-                    call.settled = None
-        for run, (_, _, (thread_id, epoch, offset)) in list(self._over.items()):
-            if offset >= self._shown[thread_id, epoch]:
+                continue
+            if call.settled is not None and self._is_unseen(*call.settled_as[1:]):
+                call.settled = None
+            if call.content is not None and self._is_unseen(*call.content_at):
+                call.content = None
+        for run, (_, _, place) in list(self._over.items()):
+            if self._is_unseen(*place):
                 del self._over[run]
+                self._in_doubt.add(run)
+
+    def _is_unseen(self, thread_id: str, epoch: str, offset: int) -> bool:
+        return offset >= self._shown[thread_id, epoch]
 
     def _complaint(self, record: Record) -> None:
         self._wrong(f"{record.who}: {record.what}")
@@ -502,7 +536,7 @@ class Checker:
         for run, frame in self._accepted.items():
             if run[1] in self._aborted:
                 continue
-            if run not in self._over:
+            if run not in self._over and run not in self._in_doubt:
                 self._wrong(f"P5: {run} was accepted, and never ended")
             messages = threads.get(run[0], {}).get("messages", ())
             asked = frame.get("message")
@@ -513,7 +547,7 @@ class Checker:
                 self._wrong(f"P16: the result of {call_id} was applied, and is in no history")
 
     def _finally(self) -> None:
-        for run in self._started - self._over.keys():
+        for run in self._started - self._over.keys() - self._in_doubt:
             self._wrong(f"P5: {run} never ended")
         for document, frame, status in self._statuses:
             self._truly(document, frame, status)
@@ -574,6 +608,26 @@ def broken_by_owner(messages: Iterable[Json]) -> list[str]:
     return [problem for own in by_owner.values() for problem in broken(own)]
 
 
+def joined(events: Iterable[Json]) -> list[Json]:
+    """The same with deltas that stand side by side made one, as a lagging page may get them."""
+    told: list[Json] = []
+    for event in events:
+        last = told[-1] if told else {}
+        if "delta" in event and _but_delta(last) == _but_delta(event) and _is_text(event):
+            told[-1] = {**last, "delta": last["delta"] + event["delta"]}
+        else:
+            told.append(event)
+    return told
+
+
+def _is_text(event: Json) -> bool:
+    return event["type"] in ("TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS")
+
+
+def _but_delta(event: Json) -> Json:
+    return {key: value for key, value in event.items() if key != "delta"}
+
+
 def _document(line: str) -> str:
     return line.rpartition("/")[0]
 
@@ -587,10 +641,6 @@ def _reason(end: Json) -> str:
     if end["type"] == "SUBAGENT_ERROR":
         return str(end["code"])
     return str((end.get("result") or {}).get("reason", end["type"]))
-
-
-def _running(log: list[Json]) -> str:
-    return next(str(e["runId"]) for e in reversed(log) if e["type"] == "RUN_STARTED")
 
 
 def _repeatable(call: CallSeen) -> bool:

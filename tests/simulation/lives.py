@@ -4,9 +4,15 @@ Owns the one bridge of a life. The store outlives it. Knows neither pages nor fa
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
+import orjson
+
 from handspan import Bridge, Run, server_tool
+from handspan.shell.tick import Tick
 from tests.simulation.agents import Cast
 from tests.simulation.kit import SERVER_TOOL
 from tests.simulation.loop import VirtualClock
@@ -36,14 +42,38 @@ class Life:
         for name, agent in Cast(world, self).agents().items():
             self.bridge.add_agent(name, agent)
         self.bridge.add_tool(_SERVE)
-        self.bridge.observe(self._observed)
+        self._seen: dict[str, int] = {}
+        """How far each log is known, by its epoch."""
         world.history.note("life", f"life-{number}", "begins")
-        self.driver, self.greeter = self.bridge._at_work()
+        with self._watching():
+            self.driver, self.greeter = self.bridge._at_work()
 
-    def _observed(self, thread_id: str, event: Json) -> None:
-        for key, thread in self.driver.hub.threads.items():
-            if key.thread_id == thread_id:
-                self.world.history.note("event", thread_id, (thread.epoch, event))
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Logs are watched from the first event on; a bridge that begins takes up what was left."""
+        grew = Tick.grew
+
+        def seen(tick: Tick, key: Any, thread: Any) -> None:
+            self._see(thread)
+            grew(tick, key, thread)
+
+        Tick.grew = seen  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Tick.grew = grew  # type: ignore[method-assign]
+        tick = self.driver.tick
+        tick.grew = partial(seen, tick)  # type: ignore[method-assign]
+
+    def _see(self, thread: Any) -> None:
+        """Note what is new in the log, whether it may be read yet or not."""
+        log = thread.space.log
+        first = max(self._seen.get(log.epoch, 0), log.base)
+        self._seen[log.epoch] = log.head
+        for event in log._events[log._start + first - log.base :]:
+            last = thread.runs.endings.last_run  # a RUN_ERROR does not say of which run it is
+            what = (log.epoch, orjson.loads(event), last["runId"] if last else "")
+            self.world.history.note("event", thread.thread_id, what)
 
     def takes_sockets(self) -> bool:
         return not (self.dead or self.greeter.draining())
@@ -53,13 +83,9 @@ class Life:
         self.dead = True
         self.world.history.note("life", f"life-{self.number}", "crashes")
         driver = self.driver
-        driver._closed = True
         for end in self.ends:
             end.die()
-        for _, handle in driver._timers.values():
-            handle.cancel()
-        if driver._sweep is not None:
-            driver._sweep.cancel()
+        driver.stop_listening()
         crew = driver.workers.crew
         for task in (*crew._tasks.values(), *crew._leaving):
             task.cancel()

@@ -125,5 +125,6 @@ def _policy(rng: Random) -> Policy:
         on_error=rng.choice(("resume", "resume", "stop")),
         on_disconnect=rng.choice(("grace", "grace", "abort")),
         tool_execution=rng.choice(("ordered", "ordered", "parallel")),
+        on_restart=rng.choice(("resume", "resume", "close")),
         log_events=rng.choice((50_000, 50_000, 20)),
     )

@@ -23,6 +23,7 @@ from tests.simulation.lives import Life
 from tests.simulation.loop import Livelock, VirtualLoop
 from tests.simulation.page import Document
 from tests.simulation.plan import Plan
+from tests.simulation.store import LateStore
 from tests.simulation.tab import Tab
 
 Json = Any
@@ -52,11 +53,11 @@ class World:
         self.history = History(self.loop.time)
         self.ids = CountedIds()
         self.schemas = _SCHEMAS
-        self.store: Any = MemoryStore()
         self.network = Network(self)
         self.tabs: list[Tab] = []
         self.life: Life | None = None
         self.lives: list[Life] = []
+        self.store: Any = LateStore(self) if plan.durable else MemoryStore()
         self.runs = self.states = self.strangers = 0
         self._downs = 0
         """Reasons for which the world is not at rest yet: somebody is still to come back."""
@@ -139,7 +140,10 @@ class World:
     def _tell_rest(self) -> None:
         assert self.life is not None
         threads = {}
-        for key, thread in self.life.driver.hub.threads.items():
+        hub = self.life.driver.hub
+        kept = [thread.key for thread in self.store.threads()]
+        for key in dict.fromkeys([*hub.threads, *kept]):
+            thread = hub.thread(key)
             picture = frame_bytes(thread.picture(""))  # type: ignore[arg-type]
             threads[key.thread_id] = orjson.loads(picture)
         pages = {
@@ -221,7 +225,7 @@ class World:
         if self.life is None:
             return
         life, self.life = self.life, None
-        self.store.crash()
+        self.store = self.store.crash()
         life.crash()
         self.later(down, self.begin_life)
 
