@@ -84,11 +84,7 @@ def _many(options: argparse.Namespace) -> Iterator[tuple[int, str]]:
 def _chunk(chunk: tuple[range, str | None, bool | None]) -> list[tuple[int, str]]:
     seeds, fault, durable = chunk
     with planted(fault):
-        return [
-            (seed, found[0])
-            for seed in seeds
-            if (found := findings_of(seed, durable=durable))
-        ]
+        return [(seed, found[0]) for seed in seeds if (found := findings_of(seed, durable=durable))]
 
 
 if __name__ == "__main__":

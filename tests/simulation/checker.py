@@ -135,7 +135,9 @@ class Checker:
         kind = frame["type"]
         if kind == "hello":
             line.hello = frame
-            line.written = {(t["threadId"], t["epoch"]): t["offset"] for t in frame["threads"] if "epoch" in t}
+            line.written = {
+                (t["threadId"], t["epoch"]): t["offset"] for t in frame["threads"] if "epoch" in t
+            }
         session = self._sessions.get(line.session or "")
         if session is not None and session.line == record.who:
             session.took_at = record.at

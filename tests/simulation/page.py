@@ -139,8 +139,9 @@ class Document:
             "documentId": self.name,
             "client": {"name": "simulated", "version": "1"},
             "threads": [
-                {"threadId": t} if c.epoch is None else
-                {"threadId": t, "epoch": c.epoch, "offset": c.offset}
+                {"threadId": t}
+                if c.epoch is None
+                else {"threadId": t, "epoch": c.epoch, "offset": c.offset}
                 for t, c in self.threads.items()
             ],
             "calls": [{**e.named, "state": e.state} for e in self.journal.values()],
@@ -443,7 +444,9 @@ class Document:
         self.flush_tools()
         answer = entry.answer
         frame = {"type": "tool.result", **entry.named, **answer}
-        self.command(frame, lambda result, error: self._taken(entry, answer, result, error), keep=False)
+        self.command(
+            frame, lambda result, error: self._taken(entry, answer, result, error), keep=False
+        )
 
     def _taken(self, entry: Entry, answer: Frame, result: Json, error: Json) -> None:
         if result is not None:

@@ -184,7 +184,9 @@ class World:
         self.loop.close()
 
     def _broken(self, _: Any, context: dict[str, Any]) -> None:
-        self.history.note("wrong", "loop", f"{context.get('message')}: {context.get('exception')!r}")
+        self.history.note(
+            "wrong", "loop", f"{context.get('message')}: {context.get('exception')!r}"
+        )
 
     # ---- what deeds need -----------------------------------------------------------------------
 
