@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 from tests.simulation.faults import FAULTS, planted
-from tests.simulation.run import findings_of, simulate, told
+from tests.simulation.run import failures, simulate, told
 
 CHUNK = 50
 """Seeds that a process takes at a time."""
@@ -74,17 +74,11 @@ def _many(options: argparse.Namespace) -> Iterator[tuple[int, str]]:
     ]
     if options.jobs <= 1:
         for chunk in chunks:
-            yield from _chunk(chunk)
+            yield from failures(chunk)
         return
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        for found in pool.imap_unordered(_chunk, chunks):
+        for found in pool.imap_unordered(failures, chunks):
             yield from found
-
-
-def _chunk(chunk: tuple[range, str | None, bool | None]) -> list[tuple[int, str]]:
-    seeds, fault, durable = chunk
-    with planted(fault):
-        return [(seed, found[0]) for seed in seeds if (found := findings_of(seed, durable=durable))]
 
 
 if __name__ == "__main__":

@@ -28,6 +28,9 @@ Asked = tuple[str, str, str]
 APPROVED: Final = frozenset({"ask", "iask"})
 """Tools that no handler may carry out before a human said yes."""
 
+KEPT: Final = frozenset({"run.start", "tool.invoke", "state.update", "thread.open"})
+"""Commands whose answer outlives the server's process."""
+
 
 @dataclass(slots=True)
 class LineSeen:
@@ -89,7 +92,8 @@ class Checker:
         self._secrets: set[str] = set()
         self._asked: dict[Asked, tuple[Frame, int]] = {}
         """Each command, with the record in which it was first read."""
-        self._replied: dict[Asked, Frame] = {}
+        self._replied: dict[Asked, tuple[int, Frame]] = {}
+        """With the life in which it was answered first."""
         self._calls: dict[str, CallSeen] = defaultdict(CallSeen)
         self._logs: dict[tuple[str, str], list[Json]] = defaultdict(list)
         self._shown: dict[tuple[str, str], int] = defaultdict(int)
@@ -102,8 +106,8 @@ class Checker:
         """Runs whose end nobody had been shown when the server died."""
         self._over: dict[Run, tuple[int, Json, tuple[str, str, int]]] = {}
         """Each run and sub-run that has ended: record, last event, place."""
-        self._started: set[Run] = set()
-        """Runs with a RUN_STARTED."""
+        self._started: dict[Run, tuple[str, str, int]] = {}
+        """Where each run began."""
         self._accepted: dict[Run, Frame] = {}
         """Each `run.start` that was answered, by run."""
         self._invoked: set[tuple[int, Run, int]] = set()
@@ -217,10 +221,10 @@ class Checker:
         name = (line.session or "", line.document, reply["id"])
         before = self._replied.get(name)
         if before is not None:
-            if before != reply and self._asked[name][0]["type"] != "thread.list":
-                self._wrong(f"P2: a command is answered twice: {before}, {reply}")
+            if before[1] != reply and self._must_stand(before[0], name):
+                self._wrong(f"P2: a command is answered twice: {before[1]}, {reply}")
             return
-        self._replied[name] = reply
+        self._replied[name] = (self._life, reply)
         asked = self._asked.get(name)
         if asked is None:
             self._wrong(f"an answer to what was never asked: {reply}")
@@ -229,6 +233,10 @@ class Checker:
         judge = _ANSWERED.get(frame["type"])
         if judge is not None:
             judge(self, line, frame, reply, index)
+
+    def _must_stand(self, life: int, name: Asked) -> bool:
+        """Some answers need not outlive the process: the command says itself what it is about."""
+        return life == self._life or self._asked[name][0]["type"] in KEPT
 
     def _answer_to_start(self, line: LineSeen, frame: Frame, reply: Frame, index: int) -> None:
         """Leave may be written later than it was given, while a page does not read."""
@@ -285,7 +293,7 @@ class Checker:
                 self._wrong("P5: an abort was answered, but no run has ended so")
             return
         self._aborted.add(run_id)
-        known = [run for run in self._over.keys() | self._started if run[1] == run_id]
+        known = [run for run in self._over.keys() | self._started.keys() if run[1] == run_id]
         ends = [self._over[run] for run in known if run in self._over]
         if known and not any(_reason(end) == "aborted" and at > index for at, end, _ in ends):
             self._wrong(f"P5: the abort of {run_id} is answered, but it ended {ends}")
@@ -338,7 +346,7 @@ class Checker:
         self._stream(name, event)
         kind = event["type"]
         if kind == "RUN_STARTED":
-            self._started.add((thread_id, event["runId"]))
+            self._started[thread_id, event["runId"]] = place
         elif kind in ("RUN_FINISHED", "RUN_ERROR"):
             self._ended((thread_id, event.get("runId", last_run)), event, place)
         elif kind in ("SUBAGENT_FINISHED", "SUBAGENT_ERROR"):
@@ -482,7 +490,9 @@ class Checker:
     # ---- lives ---------------------------------------------------------------------------------
 
     def _server(self, record: Record) -> None:
-        if record.what == "crashes":
+        if record.what == "begins":
+            self._life += 1
+        elif record.what == "crashes":
             self._forget_unseen()
 
     def _forget_unseen(self) -> None:
@@ -500,6 +510,9 @@ class Checker:
             if self._is_unseen(*place):
                 del self._over[run]
                 self._in_doubt.add(run)
+        for run, place in list(self._started.items()):
+            if self._is_unseen(*place):
+                del self._started[run]
 
     def _is_unseen(self, thread_id: str, epoch: str, offset: int) -> bool:
         return offset >= self._shown[thread_id, epoch]
@@ -512,6 +525,9 @@ class Checker:
     def _at_rest(self, record: Record) -> None:
         threads = record.what["threads"]
         for thread_id, picture in threads.items():
+            for message in picture["messages"]:
+                if message["role"] == "tool":
+                    self._calls[message["toolCallId"]].content = message["content"]
             for problem in broken_by_owner(picture["messages"]):
                 self._wrong(f"P1: the history of {thread_id}: {problem}")
             shown = comparable(orjson.loads(orjson.dumps(picture)))
@@ -549,7 +565,7 @@ class Checker:
                 self._wrong(f"P16: the result of {call_id} was applied, and is in no history")
 
     def _finally(self) -> None:
-        for run in self._started - self._over.keys() - self._in_doubt:
+        for run in self._started.keys() - self._over.keys() - self._in_doubt:
             self._wrong(f"P5: {run} never ended")
         for document, frame, status in self._statuses:
             self._truly(document, frame, status)

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import orjson
 
 from tests.simulation.checker import Checker
+from tests.simulation.faults import planted
 from tests.simulation.history import History, Record
 from tests.simulation.plan import Plan, plan_of
 from tests.simulation.world import World
 
-__all__ = ["findings_of", "simulate", "told"]
+__all__ = ["failures", "findings_of", "simulate", "told"]
 
 LINE_CHARS = 400
 
@@ -28,6 +29,14 @@ def findings_of(seed: int, *, durable: bool | None = None) -> list[str]:
         return simulate(seed, durable=durable)[2]
     except Exception as error:
         return [f"the simulation broke down: {error!r}"]
+
+
+def failures(chunk: tuple[range, str | None, bool | None]) -> list[tuple[int, str]]:
+    """Of these seeds, with this fault planted, in these worlds: those that fail, and why."""
+    seeds, fault, durable = chunk
+    with planted(fault):
+        found = [(seed, findings_of(seed, durable=durable)) for seed in seeds]
+    return [(seed, findings[0]) for seed, findings in found if findings]
 
 
 def told(plan: Plan, history: History) -> Iterator[str]:

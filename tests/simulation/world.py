@@ -128,7 +128,7 @@ class World:
                 yield f"{page.name} has call {call_id} in its journal"
             for thread_id, cursor in page.threads.items():
                 head = self.head(thread_id)
-                if (cursor.epoch, cursor.offset) != head:
+                if cursor.epoch is None or (cursor.epoch, cursor.offset) != head:
                     yield f"{page.name} is at {cursor} of {thread_id}, which is at {head}"
 
     def head(self, thread_id: str) -> tuple[str | None, int | None]:
