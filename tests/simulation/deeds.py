@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.simulation.history import Record
 from tests.simulation.kit import CALLABLE, CHANGED, TOOLS
 from tests.simulation.page import Document
 from tests.simulation.plan import Deed
@@ -341,6 +342,82 @@ def _bye(doing: Doing) -> None:
         page.bye()
 
 
+# ---- at the worst moment -----------------------------------------------------------------------
+
+
+def _ambush(doing: Doing) -> None:
+    """Something befalls a page just when something of it is on its way."""
+    misfortune = doing.rng.choice(_MISFORTUNES)
+    _lie_in_wait(doing, lambda record: misfortune(doing, record))
+
+
+def _ambush_crash(doing: Doing) -> None:
+    down = doing.rng.choice((0.05, 0.5, 5.0))
+    _lie_in_wait(doing, lambda _: doing.world.crash(down))
+
+
+def _lie_in_wait(doing: Doing, strike: Callable[[Record], None]) -> None:
+    world, rng = doing.world, doing.rng
+    kind, sign = rng.choice(_MOMENTS)
+    delay = rng.choice((0.0, 0.0005, 0.005, world.plan.latency, 3 * world.plan.latency))
+
+    def watch(record: Record) -> None:
+        if record.kind == kind and sign(record.what) and watch in world.history.watchers:
+            world.history.watchers.remove(watch)
+            if world.loop.virtual_now < world.plan.ends:
+                world.later(delay, lambda: strike(record))
+
+    world.history.watchers.append(watch)
+
+
+def _tab_of(doing: Doing, record: Record) -> Tab | None:
+    name = record.who.partition(".")[0]
+    return next((tab for tab in doing.world.tabs if tab.name == name and tab.document), None)
+
+
+def _line_dies(doing: Doing, record: Record) -> None:
+    for line in doing.world.network.open_lines():
+        if line.name == record.who:
+            line.cut(doing.rng.choice((None, 0.0, 0.2)), doing.rng.choice((None, 0.0, 0.2)))
+
+
+def _tab_dies(doing: Doing, record: Record) -> None:
+    tab = _tab_of(doing, record)
+    if tab is not None:
+        tab.unload(politely=doing.rng.random() < 0.5)
+        doing.world.later(doing.rng.choice((0.0, 0.3, 3.0)), lambda: doing.world.load(tab))
+
+
+def _tab_freezes(doing: Doing, record: Record) -> None:
+    tab = _tab_of(doing, record)
+    if tab is not None:
+        tab.freeze()
+        doing.world.later(doing.rng.choice((0.5, 3.0, 10.0)), tab.thaw)
+        if doing.rng.random() < 0.5:
+            doing.later(1.0, lambda: doing.world.open_copy(tab))
+
+
+def _user_stops(doing: Doing, _: Record) -> None:
+    _abort(doing)
+
+
+_MISFORTUNES: Final = (_line_dies, _line_dies, _tab_dies, _tab_freezes, _user_stops)
+
+_MOMENTS: Final[tuple[tuple[str, Callable[[Json], bool]], ...]] = (
+    ("sent", lambda frame: frame["type"] == "tool.call"),
+    ("sent", lambda frame: frame.get("result") == {"status": "go"}),
+    ("sent", lambda frame: frame.get("result") == {"status": "applied"}),
+    ("sent", lambda frame: frame["type"] == "welcome"),
+    ("sent", lambda frame: frame["type"] == "approval.request"),
+    ("took", lambda frame: frame["type"] == "tool.started"),
+    ("took", lambda frame: frame["type"] == "tool.result"),
+    ("took", lambda frame: frame["type"] in ("run.start", "tool.invoke")),
+    ("took", lambda frame: frame["type"] in ("state.update", "approval.answer", "run.abort")),
+    ("begin", lambda _: True),
+)
+"""When things go wrong that seldom do."""
+
+
 # ---- what befalls the server -------------------------------------------------------------------
 
 
@@ -385,6 +462,8 @@ _DEEDS: Final[dict[str, Callable[[Doing], None]]] = {
     "freeze_and_duplicate": _freeze_and_duplicate,
     "hide": _hide,
     "bye": _bye,
+    "ambush": _ambush,
+    "ambush_crash": _ambush_crash,
     "crash": _crash,
     "restart": _restart,
 }

@@ -4,6 +4,7 @@ Owns the list of records and their kinds. Frames are kept as the objects that tr
 change them.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 Json = Any
@@ -42,7 +43,12 @@ class History:
 
     def __init__(self, now: Any) -> None:
         self.records: list[Record] = []
+        self.watchers: list[Callable[[Record], None]] = []
+        """Called with each record; they must not do anything at once."""
         self._now = now
 
     def note(self, kind: str, who: str, what: Any) -> None:
-        self.records.append(Record(self._now(), kind, who, what))
+        record = Record(self._now(), kind, who, what)
+        self.records.append(record)
+        for watch in list(self.watchers):
+            watch(record)

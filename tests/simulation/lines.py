@@ -96,6 +96,9 @@ class Line:
         delay: float = self.world.latency * (0.2 + self._rng.expovariate(1.0))
         return delay
 
+    def has_luck(self, chance: float) -> bool:
+        return self._rng.random() < chance
+
     # ---- opening ----
 
     def _arrive(self) -> None:
@@ -310,7 +313,9 @@ class ServerEnd:
         self._inbox.put_nowait(None)
 
     def die(self) -> None:
-        """The process is gone."""
+        """The process is gone; mostly its machine says so to the page's."""
+        if not self._gone and self._line.has_luck(0.8):
+            self._line.down.put(LOST)
         self._gone, self._open = True, False
         if self._closing is not None:
             self._closing.cancel()

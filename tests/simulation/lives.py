@@ -13,7 +13,6 @@ import orjson
 
 from handspan import Bridge, Run, server_tool
 from handspan.shell.tick import Tick
-from tests.simulation.agents import Cast
 from tests.simulation.kit import SERVER_TOOL
 from tests.simulation.loop import VirtualClock
 
@@ -39,7 +38,7 @@ class Life:
         clock = VirtualClock(world.loop, SHIFT_S * number * (-1) ** number)
         self.bridge = Bridge(policy=world.policy, store=world.store, clock=clock, ids=world.ids)
         self.bridge._schemas = world.schemas
-        for name, agent in Cast(world, self).agents().items():
+        for name, agent in world.agents(self).items():
             self.bridge.add_agent(name, agent)
         self.bridge.add_tool(_SERVE)
         self._seen: dict[str, int] = {}
@@ -97,6 +96,8 @@ class Life:
         await self.bridge.close()
         self.world.history.note("life", f"life-{self.number}", "ends")
         self.dead = True
+        for end in self.ends:
+            end.die()
 
 
 async def _serve(run: Run, n: int = 0) -> Json:

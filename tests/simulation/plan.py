@@ -46,9 +46,10 @@ FAULTS: Final = {
     "freeze_and_duplicate": 1.5,
     "hide": 1,
     "bye": 0.3,
+    "ambush": 5,
 }
 
-CRASHES: Final = {"crash": 3, "restart": 1}
+CRASHES: Final = {"crash": 2, "restart": 1, "ambush_crash": 3}
 """What befalls a server that has a durable store."""
 
 

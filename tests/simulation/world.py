@@ -7,6 +7,7 @@ happens to it until all is at rest; then everybody leaves. Judges nothing: `chec
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -16,6 +17,7 @@ from handspan.shell.ids import CountedIds
 from handspan.stores.memory import MemoryStore
 from handspan.testing import leftovers
 from handspan_protocol.codec import frame_bytes
+from tests.simulation.agents import Cast
 from tests.simulation.deeds import do
 from tests.simulation.history import History
 from tests.simulation.lines import Network
@@ -87,17 +89,22 @@ class World:
 
     async def _play(self) -> None:
         self.begin_life()
-        for number, (threads, tools) in enumerate(self.plan.tabs, 1):
-            tab = Tab(self, f"d{number}", threads=threads, tools=tools)
-            self.tabs.append(tab)
-            self.later(0.3 * (number - 1), lambda tab=tab: self.load(tab))
-        for deed in self.plan.deeds:
-            self.loop.call_at(0.001 + deed.at, do, self, deed)
-        await asyncio.sleep(self.plan.ends + 0.002)
+        await self.happen()
+        self.history.watchers.clear()
         self.history.note("fault", "no more", None)
         if await self._at_rest():
             self._tell_rest()
         await self._leave()
+
+    async def happen(self) -> None:
+        """Tabs come, and deed after deed is done, as planned."""
+        for number, (threads, tools) in enumerate(self.plan.tabs, 1):
+            tab = Tab(self, f"d{number}", threads=threads, tools=tools)
+            self.tabs.append(tab)
+            self.later(0.3 * (number - 1), partial(self.load, tab))
+        for deed in self.plan.deeds:
+            self.loop.call_at(0.001 + deed.at, do, self, deed)
+        await asyncio.sleep(self.plan.ends + 0.002)
 
     async def _at_rest(self) -> bool:
         end = self.loop.virtual_now + PATIENCE_S
@@ -218,6 +225,10 @@ class World:
         copy.load()
 
     # ---- the server ----------------------------------------------------------------------------
+
+    def agents(self, life: Life) -> dict[str, Any]:
+        """Who answers in this life."""
+        return Cast(self, life).agents()
 
     def begin_life(self) -> None:
         self.life = Life(self, len(self.lives) + 1)

@@ -1,0 +1,196 @@
+"""Sequences with a name: each is among the simulated ones, and stands here step by step (P2)."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from handspan import Policy
+from tests.simulation.checker import Checker
+from tests.simulation.kit import TOOLS
+from tests.simulation.page import Document
+from tests.simulation.plan import Plan
+from tests.simulation.tab import Tab
+from tests.simulation.world import World
+
+Json = Any
+
+GRACE_S = 3.0
+PROBE_S = 2.0
+"""How long an old socket may take to show that it lives. *Source:* behaviour.md 5."""
+
+
+class Stage(World):
+    """A world in which a test does everything itself: one tab, one run, one call."""
+
+    def __init__(self, tool: str, story: Callable[["Stage"], Awaitable[None]]) -> None:
+        policy = Policy(page_grace=GRACE_S, tool_timeout=60.0, heartbeat=5.0)
+        super().__init__(Plan(0, policy, False, (), 0.01, 65_536, 0.0, ()))
+        self.tool = tool
+        self.results: list[Any] = []
+        """What the agent was told of its call."""
+        self._story = story
+        self.tab = Tab(self, "d1", threads=["t1"], tools={tool: TOOLS[tool]})
+        self.tabs.append(self.tab)
+
+    def agents(self, life: Any) -> dict[str, Any]:
+        async def default(run: Any) -> AsyncIterator[Any]:
+            self.results += run.results
+            if run.depth == 0:
+                yield run.call(self.tool, {})
+
+        return {"default": default}
+
+    async def happen(self) -> None:
+        self.tab.load()
+        await self.until(lambda: self.page.session is not None)
+        await self._story(self)
+
+    @property
+    def page(self) -> Document:
+        assert self.tab.document is not None
+        return self.tab.document
+
+    def ask(self) -> None:
+        self.page.command({"type": "run.start", "threadId": "t1", "message": "do it"})
+
+    def heard(self, kind: str) -> bool:
+        return any(r.kind == "heard" and r.what["type"] == kind for r in self.history.records)
+
+    def sent(self, kind: str) -> bool:
+        return any(r.kind == "sent" and r.what["type"] == kind for r in self.history.records)
+
+    def begun(self) -> list[tuple[str, int]]:
+        """Where handlers began, and in which attempt."""
+        return [(r.who, r.what["attempt"]) for r in self.history.records if r.kind == "begin"]
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Virtual time goes on until it is so."""
+        end = self.loop.virtual_now + 100.0
+        while not true():
+            assert self.loop.virtual_now < end, "it never happens"
+            await self.pause(0.001)
+
+    async def pause(self, seconds: float) -> None:
+        done = self.loop.create_future()
+        self.loop.call_later(seconds, done.set_result, None)
+        await done
+
+    def crash_tab(self) -> None:
+        """The renderer dies without a word: even its socket seems to be there."""
+        line = self.page.line
+        assert line is not None
+        line.vanish()
+        self.tab.unload(politely=False)
+
+
+def play(tool: str, story: Callable[[Stage], Awaitable[None]]) -> Stage:
+    """To the end, and nothing is wrong with it."""
+    stage = Stage(tool, story)
+    assert Checker(stage.policy).judge(stage.play()) == []
+    return stage
+
+
+async def _started_is_lost(stage: Stage) -> None:
+    """The order comes to the page, but nothing of the page comes to the server any more."""
+    stage.ask()
+    await stage.until(lambda: stage.sent("tool.call"))
+    line = stage.page.line
+    assert line is not None
+    line.vanish(down=False)
+    await stage.until(lambda: stage.heard("tool.call"))
+    await stage.pause(0.5)
+
+
+async def _and_its_tab_died(stage: Stage) -> None:
+    await _started_is_lost(stage)
+    stage.crash_tab()
+
+
+async def _and_its_tab_came_back(stage: Stage) -> None:
+    await _and_its_tab_died(stage)
+    stage.tab.load()
+
+
+def test_a_start_that_was_lost_with_its_tab_was_no_start() -> None:
+    """P2: without leave nothing starts, so the model may be told that nothing was carried out."""
+    stage = play("plain", _and_its_tab_died)
+    assert stage.begun() == []
+    assert [(r.outcome, r.error.code) for r in stage.results] == [("error", "page_gone")]
+    assert "not carried out" in stage.results[0].error.message
+
+
+def test_a_call_whose_start_was_lost_runs_once_in_the_page_that_comes_back() -> None:
+    """P2: the first attempt provably did not start, so there is a second one."""
+    stage = play("plain", _and_its_tab_came_back)
+    assert stage.begun() == [("d1.2", 2)]
+    assert stage.results[0].value == {"by": "d1.2", "callId": "c-1", "attempt": 2}
+
+
+def test_a_repeatable_handler_that_ran_unheard_may_have_run() -> None:
+    """P2: it starts without leave; what nobody heard of is told as it is: it may have happened."""
+    stage = play("idem", _and_its_tab_died)
+    assert stage.begun() == [("d1.1", 1)]
+    assert [(r.outcome, r.error.code) for r in stage.results] == [("error", "page_gone")]
+    assert "may have been carried out" in stage.results[0].error.message
+
+
+def test_a_repeatable_handler_that_ran_unheard_runs_again_in_the_page_that_comes_back() -> None:
+    """P2: once in each attempt."""
+    stage = play("idem", _and_its_tab_came_back)
+    assert stage.begun() == [("d1.1", 1), ("d1.2", 2)]
+    assert stage.results[0].value["by"] == "d1.2"
+
+
+async def _leave_is_lost(stage: Stage) -> None:
+    """The server has recorded the start, and its `go` never arrives; then the tab dies."""
+    stage.ask()
+    await stage.until(lambda: stage.heard("tool.call"))
+    line = stage.page.line
+    assert line is not None
+    line.vanish(up=False)
+    await stage.until(lambda: any(r.what.get("result") == {"status": "go"} for r in _sent(stage)))
+    stage.crash_tab()
+    stage.tab.load()
+
+
+def test_a_call_that_was_given_leave_is_never_given_again() -> None:
+    """P2: whether it ran cannot be known, and that is what the model is told."""
+    stage = play("plain", _leave_is_lost)
+    assert stage.begun() == []
+    assert [(r.outcome, r.error.code) for r in stage.results] == [("unknown", "outcome_unknown")]
+
+
+async def _blocked_and_overtaken(stage: Stage) -> None:
+    """A tab is blocked with an order in its socket; its duplicate takes the session over."""
+    stage.ask()
+    await stage.pause(0.0)
+    stage.tab.freeze()
+    await stage.until(lambda: stage.sent("tool.call"))
+    await stage.pause(0.5)
+    stage.open_copy(stage.tab)
+    await stage.until(lambda: bool(stage.results))
+    assert stage.loop.virtual_now > PROBE_S
+    stage.tab.thaw()
+    await stage.pause(10.0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "begun"),
+    [
+        pytest.param("plain", [("d1c1.1", 2)], id="once, where leave was given"),
+        pytest.param("idem", [("d1c1.1", 2), ("d1.1", 1)], id="repeatable: once in each attempt"),
+    ],
+)
+def test_a_blocked_tab_that_was_overtaken_runs_nothing_that_must_not_run_twice(
+    tool: str, begun: list[tuple[str, int]]
+) -> None:
+    """P2, P7: what it finds in its socket when it wakes up is of an attempt that is over."""
+    stage = play(tool, _blocked_and_overtaken)
+    assert stage.begun() == begun
+    assert stage.results[0].value == {"by": "d1c1.1", "callId": "c-1", "attempt": 2}
+    assert len(stage.results) == 1
+
+
+def _sent(stage: Stage) -> list[Any]:
+    return [record for record in stage.history.records if record.kind == "sent"]
