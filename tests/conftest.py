@@ -12,8 +12,10 @@ HANDSPAN_CHROMIUM names a browser to use instead of the one that is found.
 import importlib.util
 import os
 import shutil
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,6 +44,24 @@ settings.register_profile(
     "long", max_examples=2_000, deadline=None, print_blob=True, suppress_health_check=SLOW
 )
 settings.load_profile("long" if FULL_FORM else "short")
+
+
+Row = TypeVar("Row")
+Column = TypeVar("Column")
+
+
+def spread(rows: Sequence[Row], columns: Sequence[Column], every: int) -> list[tuple[Row, Column]]:
+    """The cells of a table: all of them in the full form, else one in `every`.
+
+    Each row and each column has its share of them.
+    """
+    assert every <= min(len(rows), len(columns)), "a row or a column would have none"
+    return [
+        (row, column)
+        for down, row in enumerate(rows)
+        for across, column in enumerate(columns)
+        if FULL_FORM or (down + across) % every == 0
+    ]
 
 
 @cache

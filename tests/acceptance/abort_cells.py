@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ag_ui.core import ToolCallArgsEvent, ToolCallStartEvent
+from tests.conftest import spread
 
 from handspan.shell.values import ReasoningItem
 
@@ -134,6 +135,6 @@ EVERYWHERE = STREAMING | TOOLS | APPROVALS | BETWEEN_STEPS | BEFORE_THE_STEP | B
 MOMENTS = EVERYWHERE | BEFORE_THE_RUN
 HOOKS = {name: moment for name, moment in MOMENTS.items() if moment.hook}
 
-CELLS = [(place, moment) for place in PLACES for moment in EVERYWHERE] + [
+CELLS = [*spread(tuple(PLACES), tuple(EVERYWHERE), 2)] + [
     ("depth 0", moment) for moment in BEFORE_THE_RUN
 ]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.acceptance.abort_cells import CELLS, EVERYWHERE, MOMENTS, PLACES
 from tests.acceptance.abort_stage import Stage, stage
+from tests.conftest import spread
 
 from handspan.core.transcript import broken_rules
 from handspan.testing.leftovers import of_sessions
@@ -46,8 +47,11 @@ async def by_a_page_that_came_back(set: Stage) -> None:
 STOPPERS = [by_another_tab, by_python, by_a_page_that_came_back]
 
 
-@pytest.mark.parametrize("moment", EVERYWHERE)
-@pytest.mark.parametrize("stopper", STOPPERS)
+@pytest.mark.parametrize(
+    ("stopper", "moment"),
+    spread(STOPPERS, tuple(EVERYWHERE), 2),
+    ids=lambda one: getattr(one, "__name__", one),
+)
 async def test_whoever_stops_a_run_ends_it_all_the_same(stopper: Any, moment: str) -> None:
     """P5; behaviour 4: from the page, from Python; a stop works after a reconnect."""
     async with stage(PLACES["depth 1"], MOMENTS[moment]) as set:

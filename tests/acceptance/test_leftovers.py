@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 from ag_ui.core import ToolCallEndEvent, ToolCallStartEvent
+from tests.conftest import spread
 from tests.core.verifier import Stream
 
 from handspan import Allow, Bridge, Policy, Principal, Run
@@ -262,6 +263,11 @@ async def reload_and_abort(at: Scene) -> None:
     await at.page.abort(thread_id="t1")
 
 
+def named(one: Any) -> str:
+    """What a row or a column is called."""
+    return str(getattr(one, "__name__", None) or one)
+
+
 HAPPENS: Final = (
     abort_by_the_page,
     abort_and_another_at_once,
@@ -274,8 +280,7 @@ HAPPENS: Final = (
 )
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("happens", HAPPENS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(("happens", "moment"), spread(HAPPENS, MOMENTS, 3), ids=named)
 async def test_p5_whatever_happens_at_whatever_moment_nothing_is_left(
     moment: str, happens: Any
 ) -> None:
@@ -306,23 +311,23 @@ OWN_CODE: Final = tuple(
 )
 """Moments that are not a page's: what a page's handler raises is the page's own business."""
 
-RAISED: Final = (
-    ValueError("secret"),
-    asyncio.CancelledError(),
-    GeneratorExit(),
-    SystemExit(3),
-    StopAsyncIteration(),
-    BaseExceptionGroup("two", [GeneratorExit(), ValueError("secret")]),
-)
+RAISED: Final = {
+    type(error).__name__: error
+    for error in (
+        ValueError("secret"),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        SystemExit(3),
+        StopAsyncIteration(),
+        BaseExceptionGroup("two", [GeneratorExit(), ValueError("secret")]),
+    )
+}
 
 
-@pytest.mark.parametrize("moment", OWN_CODE)
-@pytest.mark.parametrize("error", RAISED, ids=lambda one: type(one).__name__)
-async def test_p14_whatever_own_code_raises_nothing_is_left(
-    moment: str, error: BaseException
-) -> None:
+@pytest.mark.parametrize(("name", "moment"), spread(tuple(RAISED), OWN_CODE, 3))
+async def test_p14_whatever_own_code_raises_nothing_is_left(name: str, moment: str) -> None:
     async def raises() -> None:
-        raise error
+        raise RAISED[name]
 
     async with scene(moment, raises) as at:
         await settle()
@@ -330,8 +335,9 @@ async def test_p14_whatever_own_code_raises_nothing_is_left(
         assert "secret" not in str(at.events)
 
 
-@pytest.mark.parametrize("moment", HOOKS)
-@pytest.mark.parametrize("said", [42, "yes", {}, [None], Allow], ids=str)
+@pytest.mark.parametrize(
+    ("moment", "said"), spread(HOOKS, [42, "yes", {}, [None], Allow], 2), ids=named
+)
 async def test_p14_whatever_a_hook_answers_nothing_is_left(moment: str, said: Any) -> None:
     async def answers() -> Any:
         return said

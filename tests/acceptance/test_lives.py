@@ -23,7 +23,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     "pay": {"approval": "always"},
     "last": {"followUp": False},
 }
-LIVES = 400 if FULL_FORM else 25
+LIVES = 400 if FULL_FORM else 14
 
 
 class Life:

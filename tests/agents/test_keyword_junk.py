@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.agents.keyword_tools import BOARD, CARDS, TEXT, heard, takes, tool
+from tests.conftest import FULL_FORM
 
 from handspan import CallResult
 from handspan.agents.keyword import matching, understanding
@@ -21,6 +22,7 @@ from handspan_protocol.strict_json import encode
 from handspan_protocol.tools import Tool
 
 Json = Any
+TIMES = 500 if FULL_FORM else 30
 
 _WORDS = """
     add move remove milk to todo done it them and then , ; . ! ? : = ( ) { } [ ] " ' “ ” the a card
@@ -64,7 +66,7 @@ SCHEMAS = st.recursive(
 
 
 @given(said=MESSAGES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=TIMES * 3)
 async def test_any_message_is_answered_and_every_call_fits_its_schema(said: str) -> None:
     step = await heard(said, things=CARDS)
     assert step.said
@@ -82,7 +84,7 @@ async def test_any_message_is_answered_and_every_call_fits_its_schema(said: str)
     ),
     title=st.text(max_size=20),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=TIMES * 4)
 async def test_any_schema_is_read(schema: Json, said: str, title: str) -> None:
     step = await heard(said, [tool("paint", title, schema, title)])
     assert step.said
@@ -92,7 +94,7 @@ async def test_any_schema_is_read(schema: Json, said: str, title: str) -> None:
 
 
 @given(value=VALUES, outcome=st.sampled_from(["ok", "error", "denied", "x"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=TIMES * 2)
 async def test_any_result_and_any_context_is_told_shortly(value: Json, outcome: str) -> None:
     results = [CallResult(outcome=outcome, value=value, name="x", call_id="c")] * 2
     step = await heard("move a to done", things=value, results=results)

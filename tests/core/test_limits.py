@@ -240,12 +240,12 @@ def test_p12_nothing_is_kept_of_what_has_ended(make, end):
 def test_p12_settled_calls_are_remembered_up_to_a_number(make):
     world = make(calls_per_step=2_000, open_calls_per_run=2_000)
     run = world.start()
-    for n in range(1_500):
+    for n in range(1_100):
         world.call(run, "nobody", {"n": n})
     world.end(run)
     assert len(world.thread("t1").desk.calls) == 1_024
     world.end(run)
-    assert len(world.results()) == 1_500
+    assert len(world.results()) == 1_100
 
 
 # ---- P8 -----------------------------------------------------------------------------------------

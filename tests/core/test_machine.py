@@ -213,7 +213,7 @@ def replay_all(world: World) -> None:
 
 TestMachines = Machines.TestCase
 TestMachines.settings = settings(
-    max_examples=2_000 if LONG else 120,
+    max_examples=2_000 if LONG else 60,
     stateful_step_count=60 if LONG else 40,
     deadline=None,
     derandomize=not LONG,

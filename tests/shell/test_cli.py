@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,16 @@ from websockets.exceptions import ConnectionClosed
 import handspan
 from handspan.shell.reload import stamps
 
-WAIT_S = 10
+WAIT_S = 30
 """A bound against hanging."""
 
 
-def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+Command = Callable[..., Done]
+
+
+def from_cold(*arguments: str, cwd: Path | None = None) -> Done:
+    """A process of its own from the start; it takes a second to import everything."""
     return subprocess.run(
         [sys.executable, "-m", "handspan", *arguments],
         cwd=cwd,
@@ -36,8 +42,34 @@ def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPro
     )
 
 
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    """Carries out a command in a process that was forked from one that has imported everything."""
+    root = Path(__file__).parents[2]
+    said = tmp_path_factory.mktemp("said")
+    files = {"out": str(said / "out"), "err": str(said / "err"), "seconds": WAIT_S}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.shell.warm"],
+        cwd=root,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as warm:
+
+        def forked(*arguments: str, cwd: Path = root) -> Done:
+            assert warm.stdin is not None
+            assert warm.stdout is not None
+            order = {"arguments": arguments, "cwd": str(cwd), **files}
+            print(json.dumps(order), file=warm.stdin, flush=True)
+            status = int(warm.stdout.readline())
+            out, err = ((said / name).read_text() for name in ("out", "err"))
+            return subprocess.CompletedProcess(arguments, status, out, err)
+
+        yield forked
+
+
 def test_the_version_is_printed() -> None:
-    done = command("--version")
+    done = from_cold("--version")
     assert (done.returncode, done.stdout) == (0, f"handspan {handspan.__version__}\n")
 
 
@@ -64,14 +96,14 @@ def test_the_version_is_printed() -> None:
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(
-    tmp_path: Path, arguments: tuple[str, ...], why: str
+    tmp_path: Path, command: Command, arguments: tuple[str, ...], why: str
 ) -> None:
     (tmp_path / "app.py").write_text("from handspan import Bridge\nbridge = Bridge()\nnumber = 1\n")
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "unclosed.py").write_text("bridge = (\n")
     (tmp_path / "wrong.py").write_text("from handspan import Bridge\nBridge(store='postgres')\n")
     (tmp_path / "leaver.py").write_text("raise SystemExit(0)\n")
-    done = command(*arguments, cwd=tmp_path)
+    done = (from_cold if "--reload" in arguments else command)(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     assert len(lines) == 1, done.stderr
@@ -79,13 +111,13 @@ def test_what_is_wrong_is_one_line_and_status_2(
     assert "Traceback" not in done.stderr
 
 
-def test_without_a_command_there_is_help_and_nothing_else() -> None:
+def test_without_a_command_there_is_help_and_nothing_else(command: Command) -> None:
     done = command()
     assert "Usage" in done.stdout
     assert done.stderr == ""
 
 
-def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
+def test_a_port_that_is_taken_is_one_line_and_status_1(command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = command("demo", "--port", str(taken.getsockname()[1]))
     assert done.returncode == 1, done.stderr
@@ -93,7 +125,7 @@ def test_a_port_that_is_taken_is_one_line_and_status_1() -> None:
     assert "the port is taken; try --port" in done.stderr
 
 
-def test_the_schema_is_json() -> None:
+def test_the_schema_is_json(command: Command) -> None:
     told = json.loads(command("schema").stdout)
     assert {"page", "server"} <= told.keys()
 
