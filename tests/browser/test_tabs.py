@@ -156,6 +156,38 @@ def test_behaviour_3_a_read_only_call_is_carried_out_by_the_page_that_comes_afte
     assert shown(page) == here.history()
 
 
+def test_behaviour_5_the_frames_of_a_tab_share_its_storage_and_not_its_session(
+    stage: Make,
+) -> None:
+    here = stage(ScriptedAgent(["hi"]))
+    page = here.page()
+    frame = """async () => {
+      const frame = document.createElement("iframe");
+      frame.src = "/client/package.json" + location.search; // no page lets itself be framed
+      const loaded = new Promise((go) => (frame.onload = go));
+      document.body.append(frame);
+      await loaded;
+      const inner = frame.contentDocument;
+      const module = inner.createElement("script");
+      Object.assign(module, { type: "module", src: "/page.js" });
+      inner.head.append(module);
+      const open = () => frame.contentWindow.bridge?.status === "open";
+      while (!open()) await new Promise((go) => setTimeout(go, 5));
+    }"""
+
+    def sessions() -> set[str]:
+        return {look.id for look in here.call(lambda: here.bridge.sessions)}
+
+    within(page, "the frame is connected", frame)
+    before = sessions()
+    assert len(before) == 2
+    page.reload()
+    page.evaluate(READY)
+    within(page, "the frame is connected again", frame)
+    within(page, "and so is its page", "() => until((view) => view.status === 'open')")
+    assert sessions() == before
+
+
 def test_p8_conversations_on_one_socket_call_tools_and_stop_independently(stage: Make) -> None:
     def entry(run: Run) -> list[Any]:
         return [call("slow" if run.thread_id == "t" else "add", {"text": run.thread_id})]

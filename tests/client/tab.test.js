@@ -384,6 +384,69 @@ test("P2: a page out of the cache goes on with the session and the results of th
   assert.deepEqual([attempt, result], [2, "the second's"]);
 });
 
+/** A page with a call that is started, in the cache; and another one there meanwhile, with another call done. */
+async function twoDocuments(t, storage, server) {
+  const first = browser(t, { storage });
+  await workingPage(server);
+  first.fire("pagehide", { persisted: true });
+  const second = browser(t, { storage });
+  const next = await workingPage(server);
+  server.call({ callId: "c2" });
+  await rest();
+  next.work.c2.resolve("the second's");
+  await rest();
+  return { first, second };
+}
+
+test("a page is shown again before the other one is left, as browsers have it: it waits a moment for that", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = {};
+  const server = makeServer();
+  const { first, second } = await twoDocuments(t, storage, server);
+  first.fire("pageshow", { persisted: true });
+  await rest();
+  assert.equal(server.sockets.length, 2);
+  second.fire("pagehide", { persisted: true });
+  t.mock.timers.tick(50);
+  await rest();
+  assert.deepEqual([lastHello(server).reload, lastHello(server).calls.map(({ callId }) => callId)], [true, ["c2"]]);
+  assert.equal(server.sent("tool.result").at(-1).result, "the second's");
+  assert.deepEqual([marks(storage), kept(storage)[0].session.secret], [[], "secret-3"]);
+});
+
+test("behaviour 5: a page that is left late takes nothing away from the one that is shown, and marks nothing", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = {};
+  const server = makeServer();
+  const { first, second } = await twoDocuments(t, storage, server);
+  first.fire("pageshow", { persisted: true });
+  await rest();
+  t.mock.timers.tick(50);
+  await rest();
+  assert.equal(lastHello(server).reload, false);
+  second.fire("pagehide", { persisted: true });
+  await rest();
+  assert.deepEqual([marks(storage), kept(storage)[0].session.secret], [[], "secret-3"]);
+});
+
+test("a mark that comes while a page is on its way back goes with its welcome", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = {};
+  const server = makeServer();
+  const { first, second } = await twoDocuments(t, storage, server);
+  let welcome;
+  server.answers.hello = (hello, socket) => (welcome = () => server.welcome(hello, socket));
+  first.fire("pageshow", { persisted: true });
+  await rest();
+  t.mock.timers.tick(50);
+  await rest();
+  second.fire("pagehide", { persisted: true });
+  assert.equal(marks(storage).length, 1);
+  welcome();
+  await rest();
+  assert.deepEqual([marks(storage), kept(storage)[0].session.secret], [[], "secret-3"]);
+});
+
 // ---- where nothing can be kept ----------------------------------------------------------------
 
 const deny = () => {

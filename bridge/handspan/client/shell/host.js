@@ -124,7 +124,7 @@ export function makeHost({ agent, settle = macrotask, ...wiring }) {
     keep() {},
     async recall() {
       try {
-        (await import("./tab.js")).openTab(host, life.signal);
+        await (await import("./tab.js")).openTab(host, life.signal);
       } catch {}
     },
     visible: isVisible,
