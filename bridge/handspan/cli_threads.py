@@ -72,7 +72,8 @@ def show(
         entries = [Entry(*name, body) for name, body in reading.thread(key).items()]
     if kept is None:
         raise UsageError(_unknown([key]))
-    messages = [_json(entry.body) for entry in entries if entry.part == "message"]
+    kept_messages = [_json(entry.body) for entry in entries if entry.part == "message"]
+    messages = [message for message in kept_messages if message is not None]
     if as_json:
         runs = any(entry.part == "run" for entry in entries)
         row = _row(kept, len(messages), open_run=runs)

@@ -8,7 +8,7 @@ which make entries of machines and machines of entries; a `ports.Store` keeps th
 |---|---|---|---|
 | thread | about | "" | title, last run, what was allowed for good |
 | thread | state | "" | the shared state |
-| thread | message | its id | one whole message of the history; none that is being streamed |
+| thread | message | its id | one whole message of the history; null: one that is being streamed |
 | thread | used | run id | an id that a run ever had |
 | thread | request | run id | what was asked for, of a run that is not over |
 | thread | run | run id | a run that is not over: waiting, or how far it is |

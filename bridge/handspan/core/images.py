@@ -81,7 +81,7 @@ def read_call(call_id: CallId, image: Mapping[str, Json], find_tool: FindTool) -
         last=image["last"],
     )
     if "settled" in image:
-        call.ended = True
+        call.ended = call.result_shown = True  # unless it is of the step under way: see `revival`
         call.settlement = _read_settlement(image["settled"])
         call.revised = None if image["revised"] is None else _read_settlement(image["revised"])
         return call
@@ -244,7 +244,7 @@ def run_image(run: Run) -> Image:
         "withheld": sorted(step.withheld),
         "counted": step.counted,
         "reviewed": step.reviewed,
-        "calls": [call.id for call in step.calls],
+        "calls": [call.id for call in step.calls if call.ended],
         "delegated": bool(run.subs) or (step.delegated and not step.ended),
     }
 

@@ -4,7 +4,7 @@ Owns what was written of one thread, and so what need not be written again. What
 found by looking, not by remembering to say so: an open call, the run and the state are compared
 with what stands in the store. Only messages, which are many, are told by their transcript when
 they are touched, and calls that are over are not looked at again. Tokens are not kept: a message
-is written when it is whole.
+is written when it is whole, and until then its place is, so that those behind it stay behind it.
 
 Facts (`effects.Fact`) say when to write, and which runs and calls to look at besides; see `entries`
 for the parts. Above sits whoever carries out `Record`; `revival` is the way back.
@@ -30,6 +30,9 @@ Json = Any
 TITLE_CHARS = 80
 """A title is the beginning of the first user text; a list shows one line of it."""
 
+PLACE = b"null"
+"""In place of a message that is not whole yet: what is put again stays where it was."""
+
 _NOTHING = Touched()
 
 
@@ -41,6 +44,7 @@ class Keeping:
         "_asked",
         "_calls",
         "_open",
+        "_places",
         "_runs",
         "_space",
         "_state",
@@ -59,6 +63,8 @@ class Keeping:
         """Those of them that are not over."""
         self._asked: dict[RunId, tuple[Request, object] | None] = {}
         """Requests that stand in the store, as they were written."""
+        self._places: set[str] = set()
+        """Messages of which nothing but their place stands in the store."""
         self._state: Json = None
         self._about: tuple[Any, ...] = ()
         self._title: str | None = None
@@ -67,6 +73,7 @@ class Keeping:
         if self._written:
             self._state = space.transcript.state
         space.transcript.touched = Touched()
+        space.transcript.touched.names = dict.fromkeys(self._places)
 
     def _note(self, entry: Entry) -> None:
         if entry.part == "call":
@@ -76,6 +83,8 @@ class Keeping:
             self._written[entry.part, entry.name] = entry.body
         elif entry.part == "request":
             self._asked[RunId(entry.name)] = None
+        elif entry.part == "message" and entry.body == PLACE:
+            self._places.add(entry.name)
 
     def changes(self, facts: Iterable[Fact]) -> list[Change]:
         """What is to be written now; it counts as written."""
@@ -97,17 +106,23 @@ class Keeping:
         names = touched.names
         if touched.everything:
             yield Drop(key, "message")
+            self._places.clear()
             names = {message["id"]: None for message in transcript.messages}
         for name in names:
             message = transcript.get(name)
             if message is None:
+                self._places.discard(name)
                 yield Drop(key, "message", name)
                 continue
             whole = transcript.whole_part(message)
             if whole is not message:
                 still.names[name] = None
             if whole is not None:
+                self._places.discard(name)
                 yield Put(key, "message", name, encode(whole))
+            elif name not in self._places:
+                self._places.add(name)
+                yield Put(key, "message", name, PLACE)
 
     def _of_state(self) -> Iterator[Change]:
         state = self._space.transcript.state

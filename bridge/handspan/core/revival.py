@@ -74,7 +74,7 @@ def load(space: Space, runs: Runs, entries: Iterable[Entry], compile_schema: Com
 
 
 def _load_history(space: Space, runs: Runs, parts: Mapping[str, Mapping[str, Json]]) -> None:
-    space.transcript.restore(parts["message"].values())
+    space.transcript.restore(m for m in parts["message"].values() if m is not None)
     if "" in parts["state"]:
         space.transcript.state = parts["state"][""]
     about = parts["about"].get("", {})
