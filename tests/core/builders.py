@@ -59,6 +59,9 @@ class CountedIds:
             return CallId(self._give(self._claim(wish, self)))
         return CallId(self._give(wish or self.fresh("c")))
 
+    def adopt_call(self, call_id: CallId) -> None:
+        """Ids are counted, so none that a store has comes again."""
+
     def fresh(self, kind: str) -> str:
         self.counts[kind] += 1
         return f"{kind}:{self.counts[kind]}"
@@ -82,6 +85,9 @@ class DrawnIds:
 
     def claim_call(self, wish: str | None) -> CallId:
         return CallId(next(self._drawn))
+
+    def adopt_call(self, call_id: CallId) -> None:
+        """Nothing is drawn for it."""
 
 
 # ---- parts ------------------------------------------------------------------------------------

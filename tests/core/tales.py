@@ -30,8 +30,8 @@ WORDS = ("Hel", "lo", " you", '"', "\\", "\n", "\u00e9", "\U0001f600", '"}', '{"
 class Tale:
     """One thread, one page that works on it, and what happens to them."""
 
-    def __init__(self) -> None:
-        self.world = World(Policy(max_depth=4), server=(spec("srv"),))
+    def __init__(self, make: Callable[..., World] = World) -> None:
+        self.world = make(Policy(max_depth=4), server=(spec("srv"),))
         self.tab: Tab = self.world.tab("a", tools=TOOLS)
         self.count = 0
 
