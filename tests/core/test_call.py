@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 from tests.core.builders import spec
 
+from handspan.core.answer import Answer
 from handspan.core.call import (
     TRANSITIONS,
     Approval,
@@ -16,10 +17,8 @@ from handspan.core.call import (
     judge_start,
     next_state,
     refusal,
-    same_answer,
 )
 from handspan.core.effects import CallValue
-from handspan.core.inputs import Answer
 from handspan_protocol.errors import CallCode, CallStatus, PeerError
 from handspan_protocol.ids import CallId, MessageId, RunId, SessionId
 
@@ -484,21 +483,6 @@ def test_a_settled_call_is_given_to_agents_as_a_value(of, value):
 def test_a_call_that_is_open_has_no_value():
     with pytest.raises(AssertionError, match="c1 is not settled"):
         call().value()
-
-
-CONTENT = [
-    (Answer(content=PARTS), Answer(content=PARTS), True),
-    (Answer(content=PARTS), Answer(content=()), False),
-    (Answer(content=PARTS), Answer(content=({"type": "text", "text": "b"},)), False),
-    (Answer(content=()), Answer(content=()), True),
-    (Answer(error_message="a"), Answer(error_message="b"), False),
-    (Answer(error_message="a"), Answer(error_message="a", value=1), False),
-]
-
-
-@pytest.mark.parametrize(("one", "other", "equal"), CONTENT)
-def test_p7_parts_and_errors_are_compared_whole(one, other, equal):
-    assert same_answer(one, other) is same_answer(other, one) is equal
 
 
 def test_p7_an_answer_to_a_call_that_the_provider_carried_out_is_late():

@@ -1,6 +1,13 @@
 """A command sent again is not carried out again (P2); what is kept is bounded (P12)."""
 
-from handspan.core.replies import Replies
+from typing import get_args
+
+import pytest
+
+from handspan.core.replies import KEPT, Replies
+from handspan_protocol import frames as f
+from handspan_protocol.codec import encode, parse_json
+from handspan_protocol.errors import CommandCode
 from handspan_protocol.frames import Reply, ThreadClose, ThreadList, ThreadOpen
 
 DOC = "d-1"
@@ -87,3 +94,85 @@ def test_p12_the_bytes_of_what_has_gone_are_free_again():
         reply("18"),
         reply("19"),
     ]
+
+
+# ---- over a restart -----------------------------------------------------------------------------
+
+FAILED = f.WireError(code=CommandCode.BUSY, message="a run is under way", path="/ifBusy")
+REPLIED = [
+    ("at work", None),
+    ("a result", Reply(id="1", result={"threadId": "t1"})),
+    ("null is a result", Reply(id="1", result=None)),
+    ("an error", Reply(id="1", error=FAILED)),
+]
+
+
+def kept(**bounds):
+    """Replies that somebody keeps."""
+    replies = Replies(bounds.get("most", 10), bounds.get("most_bytes", 1_000))
+    replies.changed = {}
+    return replies
+
+
+def changed(replies):
+    names, replies.changed = list(replies.changed), {}
+    return names
+
+
+@pytest.mark.parametrize(("_", "replied"), REPLIED)
+def test_p2_a_command_is_known_in_the_next_process_with_its_reply(_, replied):
+    command, replies = ThreadOpen(id="1", thread_id="t1"), kept()
+    replies.begin(DOC, command)
+    if replied is not None:
+        replies.finish(DOC, replied, 8)
+    image = parse_json(encode(replies.image((DOC, "1"))))
+    again = kept()
+    again.restore((DOC, "1"), image)
+    assert again.begin(DOC, command) == (replied or "at_work")
+    assert again.begin(DOC, ThreadOpen(id="1", thread_id="t2")) == "other_body"
+    assert again.image((DOC, "1")) == image
+    assert again.finish(DOC, Reply(id="1", result=1), 3) is (replied is None)
+    assert changed(again) == ([(DOC, "1")] if replied is None else [])
+
+
+def test_p2_of_commands_that_do_something_twice_it_is_told_whenever_they_change():
+    replies = kept()
+    replies.begin(DOC, ThreadOpen(id="1", thread_id="t1"))
+    assert changed(replies) == [(DOC, "1")]
+    replies.begin(DOC, ThreadOpen(id="1", thread_id="t1"))
+    assert changed(replies) == []
+    replies.finish(DOC, reply("1"), 8)
+    assert changed(replies) == [(DOC, "1")]
+    assert KEPT <= set(get_args(f.Command))
+
+
+def test_commands_that_tell_themselves_apart_are_nobodys_to_keep():
+    replies = kept()
+    replies.begin(DOC, ThreadList(id="1"))
+    replies.finish(DOC, reply("1"), 8)
+    assert changed(replies) == []
+
+
+def test_nothing_is_noted_where_nobody_keeps_replies():
+    replies = Replies(10, 1_000)
+    replies.begin(DOC, ThreadOpen(id="1", thread_id="t1"))
+    replies.finish(DOC, reply("1"), 8)
+    assert replies.changed is None
+
+
+def test_p12_a_reply_that_has_left_is_told_and_is_known_no_longer():
+    replies = kept(most=1)
+    for name in ("1", "2"):
+        replies.begin(DOC, ThreadOpen(id=name, thread_id="t1"))
+        replies.finish(DOC, reply(name), 8)
+    assert changed(replies) == [(DOC, "1"), (DOC, "2")]
+    assert replies.image((DOC, "1")) is None
+    assert replies.image((DOC, "2")) is not None
+
+
+def test_p12_what_was_restored_counts_among_the_bytes():
+    replies = kept(most_bytes=10)
+    replies.restore((DOC, "1"), {"body": "00", "size": 8, "result": 1})
+    replies.begin(DOC, ThreadOpen(id="2", thread_id="t1"))
+    replies.finish(DOC, reply("2"), 8)
+    assert replies.image((DOC, "1")) is None

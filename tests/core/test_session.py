@@ -10,7 +10,6 @@ from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
 from handspan.core.greeting import JOURNAL_READ
-from handspan.core.holding import CANCELS_KEPT
 from handspan.core.parties import Asker, ConnectionId, PageView, Principal, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import _HANDLERS, Session
@@ -267,17 +266,6 @@ def test_p12_of_a_long_journal_only_the_beginning_is_read():
     assert len(sent(effects)) == 1 + JOURNAL_READ
     (returned,) = [x.message for x in effects if isinstance(x, e.TellThread)]
     assert returned.journal == journal[:JOURNAL_READ]
-
-
-def test_p12_reasons_of_the_newest_calls_are_kept():
-    lone = open_page("t1", open_calls_per_session=CANCELS_KEPT + 1)
-    names = [f"c{n}" for n in range(CANCELS_KEPT + 1)]
-    for name in names:
-        lone.tell(offer(name))
-        lone.tell(s.CallTaken(name, cancel(name)))
-    journal = (entry(names[0]), entry(names[1]), entry(names[-1]))
-    frames = sent(lone.hello("t1", connection=2, calls=journal))[1:]
-    assert [frame.reason for frame in frames] == ["unknown", "aborted", "aborted"]
 
 
 # ---- without a socket ---------------------------------------------------------------------------

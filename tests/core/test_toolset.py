@@ -304,3 +304,16 @@ def test_p12_one_batch_compiles_twice_the_room_to_the_last_byte(most, judged):
     tools = ToolSet(Policy(schemas_bytes=most), refuse, {})
     tools.replace([tool(f"t{n}") for n in range(10)])
     assert len(compiled) == judged
+
+
+# ---- over a restart -----------------------------------------------------------------------------
+
+
+def test_p16_a_set_is_had_again_but_for_names_that_the_server_has_by_now():
+    tools = ToolSet(Policy(), COMPILE, specs(spec("taken"), spec("*")))
+    tools.restore(7, [spec("a"), spec("taken"), spec("*")])
+    assert (list(tools.current), tools.revision) == (["a", "*"], 7)
+    tools.replace([tool("a"), tool("*")])
+    assert tools.revision == 7, "the same definitions change nothing"
+    tools.replace([tool("a")])
+    assert tools.revision == 8
