@@ -67,7 +67,8 @@ class CallSeen:
     spent: bool = False
     """One of them was of a tool that must not run twice."""
     begun: set[int] = field(default_factory=set)
-    begun_once: bool = False
+    begun_once: int | None = None
+    """The attempt in which a handler began that must not run twice."""
     applied: tuple[str, Frame] | None = None
     settled: Json = None
     settled_as: tuple[int, str, str, int] = (0, "", "", 0)
@@ -466,12 +467,13 @@ class Checker:
         call = self._calls[call_id]
         if attempt in call.begun:
             self._wrong(f"P2: attempt {attempt} of {call_id} begins in {record.who} too")
-        if call.begun_once:
+        if call.begun_once is not None and (what["once"] or attempt > call.begun_once):
             self._wrong(f"P2: {call_id}, which must not run twice, begins in {record.who} too")
         if what["name"] in APPROVED and not (call.approved or self._remembered):
             self._wrong(f"P10: {call_id} begins in {record.who}, and nobody said yes")
         call.begun.add(attempt)
-        call.begun_once = call.begun_once or what["once"]
+        if what["once"]:
+            call.begun_once = attempt
 
     # ---- agents --------------------------------------------------------------------------------
 
