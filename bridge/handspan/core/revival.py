@@ -174,6 +174,7 @@ def _end_calls_of_subruns(space: Space, runs: Runs, run: Run) -> None:
     for call in of_subruns:
         if call.open:
             call.settle(refusal(CallEvent.ABORTED, CallCode.ABORTED, _SUB_LOST))
+            call.approval = call.hook = None
         call.result_shown = space.transcript.has_result(call.id)
         show_results(space, [call])
 

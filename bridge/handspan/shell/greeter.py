@@ -193,9 +193,14 @@ class Greeter:
         if session.document == hello.document_id or hello.reload:
             return session, None
         asked = session.connection
-        if await self._lives(session) or session.connection not in (None, asked):
+        lives = await self._lives(session)
+        if session.over or not session.knows(hello.session.secret):
+            return None, ResumeRefusal.UNKNOWN_SESSION
+        if session.document == hello.document_id:
+            return session, None
+        if lives or session.connection not in (None, asked):
             return None, ResumeRefusal.SESSION_IN_USE
-        return (None, ResumeRefusal.UNKNOWN_SESSION) if session.over else (session, None)
+        return session, None
 
     async def _lives(self, session: Session) -> bool:
         """Whether the session's socket answers; meanwhile the new one is not read further."""

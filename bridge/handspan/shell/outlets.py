@@ -6,7 +6,7 @@ socket is simply not written to, since what matters is sent again when it comes 
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from handspan.core import effects as e
 from handspan.core.session import Session
@@ -44,7 +44,18 @@ class Outlets:
         """A control frame; a question waits for its thread's snapshot."""
         socket = self.of(session)
         if socket is not None:
-            self._after(partial(_send, socket.writer, effect.frame))
+            self._after(partial(self._send, session, socket.writer, effect.frame))
+
+    def _send(self, session: Session, writer: Writer, frame: ServerFrame) -> None:
+        text = frame_bytes(frame)
+        if isinstance(frame, ApprovalRequest):
+            thread = self._hub.threads.get(session.key(frame.thread_id))
+            call = thread.desk.open_calls.get(frame.call_id) if thread else None
+            if call is not None and call.approval is not None:
+                writer.offer(frame.call_id, text, frame.thread_id, 0)
+        else:
+            call_id = frame.call_id if isinstance(frame, ToolCancel) else None
+            writer.control(text, call_id=call_id)
 
     def send_call(self, session: Session, effect: e.SendCall) -> None:
         """A tool.call, behind the events before it."""
@@ -52,7 +63,7 @@ class Outlets:
         if socket is not None:
             frame = effect.frame
             call = (frame.call_id, frame_bytes(frame), frame.thread_id, effect.after)
-            self._after(partial(socket.writer.offer, *call))
+            self._after(partial(_offer, session, frame.attempt, socket.writer, call))
 
     def drop_call(self, session: Session, effect: e.DropCall) -> None:
         """Drop what was not written; where it was, cancel it."""
@@ -92,13 +103,11 @@ class Outlets:
             self._after(partial(socket.writer.close, effect.thread_id))
 
 
-def _send(writer: Writer, frame: ServerFrame) -> None:
-    text = frame_bytes(frame)
-    if isinstance(frame, ApprovalRequest):
-        writer.offer(frame.call_id, text, frame.thread_id, 0)
-    else:
-        call_id = frame.call_id if isinstance(frame, ToolCancel) else None
-        writer.control(text, call_id=call_id)
+def _offer(session: Session, attempt: int, writer: Writer, call: tuple[Any, ...]) -> None:
+    """Unless it was taken back while it waited: what has settled is not sent any more."""
+    held = session.holding.calls.get(call[0])
+    if held is not None and held[1] == attempt:
+        writer.offer(*call)
 
 
 def _drop(writer: Writer, effect: e.DropCall) -> None:
