@@ -231,12 +231,7 @@ class Driver:
 
     def _start_tool(self, thread: Thread, effect: e.StartTool) -> None:
         """Not before it is kept that it may: else it could run once more after a crash (P2)."""
-        self.ledger.after(partial(self._start_tool_now, thread, effect))
-
-    def _start_tool_now(self, thread: Thread, effect: e.StartTool) -> None:
-        """Unless its call settled while it waited."""
-        if effect.call_id in thread.desk.open_calls:
-            self.workers.start_tool(thread, effect)
+        self.ledger.after(partial(self.workers.start_tool, thread, effect))
 
     def _stop_tool(self, thread: Thread, effect: e.StopTool) -> None:
         self.ledger.after(partial(self.workers.stop_tool, thread, effect))

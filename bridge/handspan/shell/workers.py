@@ -106,7 +106,9 @@ class Workers:
         self.crew.call_off(("step", *name))
 
     def start_tool(self, thread: Thread, effect: e.StartTool) -> None:
-        """Carry out a server tool."""
+        """Carry out a server tool, unless its call settled while the order waited."""
+        if effect.call_id not in thread.desk.open_calls:
+            return
         key, run = thread.space.key, for_tool(self.run_of(thread, effect.run_id, effect.depth))
         self._lent[key, effect.call_id] = run
         self.crew.start(("tool", key, effect.call_id), self._carry_out(key, effect, run))
