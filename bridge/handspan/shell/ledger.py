@@ -94,7 +94,7 @@ class Ledger:
         if page is None:
             return
         for key, facts in page.facts.items():
-            page.changes += page.threads[key].changes(facts)
+            page.changes += _changes(page.threads[key], facts)
         self._store.write(page.changes, self._kept)
         self._written.append(page)
 
@@ -125,3 +125,12 @@ class Ledger:
         if self._page is None:
             self._page = _Page()
         return self._page
+
+
+def _changes(thread: Thread, facts: list[Fact]) -> list[Change]:
+    """What the thread has to have written; one that cannot be written down holds up no other."""
+    try:
+        return thread.changes(facts)
+    except Exception as error:
+        _LOG.error("thread %s is not kept: %s", thread.thread_id, where(error))
+        return []
