@@ -9,7 +9,6 @@ The exit status is 1 when a seed failed, and the line that was printed for it re
 """
 
 import argparse
-import gc
 import multiprocessing
 import os
 import sys
@@ -37,11 +36,6 @@ def main() -> int:
     rate = (time.monotonic() - started) / max(options.seeds, 1) * 1000
     print(f"{options.seeds} seeds from {options.first}, {failed} failed, {rate:.1f} ms a seed")
     return 1 if failed else 0
-
-
-def _sweep_seldom() -> None:
-    """A world is gone with its seed, so what goes round in circles need not be looked for often."""
-    gc.set_threshold(200_000, 10, 10)
 
 
 def _options() -> argparse.Namespace:
@@ -82,7 +76,7 @@ def _many(options: argparse.Namespace) -> Iterator[tuple[int, str]]:
         for chunk in chunks:
             yield from failures(chunk)
         return
-    with multiprocessing.get_context("spawn").Pool(options.jobs, _sweep_seldom) as pool:
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         for found in pool.imap_unordered(failures, chunks):
             yield from found
 

@@ -1,5 +1,6 @@
 """A seed, from its plan to the verdict; and what happened, for people."""
 
+import gc
 from collections.abc import Iterator
 
 import orjson
@@ -33,6 +34,7 @@ def findings_of(seed: int, *, durable: bool | None = None) -> list[str]:
 
 def failures(chunk: tuple[range, str | None, bool | None]) -> list[tuple[int, str]]:
     """Of these seeds, with this fault planted, in these worlds: those that fail, and why."""
+    gc.set_threshold(200_000, 10, 10)  # a world is gone with its seed: a fifth of the time saved
     seeds, fault, durable = chunk
     with planted(fault):
         found = [(seed, findings_of(seed, durable=durable)) for seed in seeds]
