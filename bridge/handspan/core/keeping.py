@@ -160,7 +160,7 @@ class Keeping:
 
     def _of_runs(self, told: set[RunId]) -> Iterator[Change]:
         key, open_runs = self._space.key, self._unfinished()
-        for name in told - self._asked.keys():
+        for name in told - self._asked.keys() - open_runs.keys():
             yield Put(key, "used", name, b"true")
         for place, (name, request) in enumerate(open_runs.items()):
             yield from self._of_request(name, request)
