@@ -23,20 +23,22 @@ from handspan_protocol.ids import SessionId
 
 
 class KeptWorld(World):
-    """A World with a shelf; `on_page` is called whenever something was written."""
+    """A World with a shelf."""
 
     def __init__(self, *given: Any, shelf: Shelf | None = None, **more: Any) -> None:
         super().__init__(*given, **more)
         self.shelf = shelf or Shelf()
         self.on_turn: list[Callable[[set[ThreadKey]], None]] = []
         """Called when an input has been handled, with the threads that were written."""
+        self.written: list[list[Change]] = []
+        """Every page so far."""
         self._facts: dict[ThreadKey, list[e.Fact]] = {}
         self._page: list[Change] = []
         self.watchers.append(self._note)
 
     def entries(self, scope: ThreadKey | SessionId) -> list[Entry]:
         """What the shelf has of it."""
-        found: Entries = {}
+        found: Entries
         if isinstance(scope, ThreadKey):
             found = self.shelf.threads.get(scope, {})
         else:
@@ -92,6 +94,7 @@ class KeptWorld(World):
         facts, self._facts = self._facts, {}
         for key, told in facts.items():
             page += self.threads[key].changes(told)
+        self.written.append(page)
         self.shelf.apply(page, self.now)
         for tell in self.on_turn:
             tell(set(facts))

@@ -5,7 +5,7 @@ import copy
 import pytest
 from tests.protocol.vectors import cases, each
 
-from handspan.core.transcript import Transcript, broken_rules, patched
+from handspan.core.transcript import Touched, Transcript, broken_rules, patched
 from handspan_protocol.codec import encode
 from handspan_protocol.content import equal_json
 from handspan_protocol.errors import UsageError
@@ -442,3 +442,131 @@ def test_what_a_message_holds_is_told_by_its_id():
     transcript = Transcript()
     transcript.append(user("u1"))
     assert (transcript.content_of("u1"), transcript.content_of("u2")) == ("u1", None)
+
+
+# ---- what is kept of it (P16) -------------------------------------------------------------------
+
+STREAM = [
+    {"type": "TEXT_MESSAGE_START", "messageId": "a1", "role": "assistant"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "a1", "delta": "hi"},
+    {"type": "TEXT_MESSAGE_END", "messageId": "a1"},
+    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "t", "parentMessageId": "a1"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{}"},
+    {"type": "TOOL_CALL_START", "toolCallId": "c2", "toolCallName": "t", "parentMessageId": "a1"},
+    {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+    {"type": "TOOL_CALL_END", "toolCallId": "c2"},
+]
+WHOLE_PARTS = [
+    (1, None),
+    (2, None),
+    (3, ("hi", [])),
+    (4, None),
+    (6, None),
+    (7, ("hi", ["c1"])),
+    (8, ("hi", ["c1", "c2"])),
+]
+
+
+@pytest.mark.parametrize(("events", "part"), WHOLE_PARTS)
+def test_p16_the_whole_part_of_a_message_has_nothing_that_is_still_said(events, part):
+    transcript = folded(STREAM[:events])
+    message = transcript.get("a1")
+    whole = transcript.whole_part(message)
+    if part is None:
+        assert whole is None
+    else:
+        calls = [call["id"] for call in whole.get("toolCalls", ())]
+        assert (whole["content"], calls) == part
+        assert (whole is message) is (events in (3, 8))
+
+
+def test_nobody_is_told_of_what_changes_where_nobody_wants_to_know():
+    transcript = folded(STREAM)
+    transcript.replace([user("u1")])
+    assert transcript.touched is None
+
+
+def touched(events, before=()):
+    transcript = folded(before)
+    transcript.touched = Touched()
+    for event in events:
+        transcript.apply(event)
+    return list(transcript.touched.names)
+
+
+ANSWERED = {"type": "TOOL_CALL_RESULT", "messageId": "r1", "toolCallId": "c1", "content": "ok"}
+PLAN = {"type": "ACTIVITY_SNAPSHOT", "messageId": "p", "activityType": "plan", "content": {}}
+PATCH = [{"op": "add", "path": "/n", "value": 1}]
+PATCHED = {"type": "ACTIVITY_DELTA", "messageId": "p", "activityType": "plan", "patch": PATCH}
+SIGNED = {"type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "encryptedValue": "x"}
+EMPTY = [STREAM[0], STREAM[2]]
+TOUCHING = [
+    ("a text begins", STREAM[:1], (), ["a1"]),
+    ("a text goes on", STREAM[1:3], STREAM[:1], []),
+    ("a text was none", EMPTY, (), ["a1"]),
+    ("a call", STREAM[3:5], STREAM[:3], ["a1"]),
+    ("a result", [ANSWERED], STREAM, ["r1"]),
+    ("a result again", [ANSWERED], [*STREAM, ANSWERED], []),
+    ("an activity", [PLAN], (), ["p"]),
+    ("another picture of it", [PLAN], [PLAN], ["p"]),
+    ("a patch of it", [PATCHED], [PLAN], ["p"]),
+    ("something encrypted", [{**SIGNED, "entityId": "a1"}], STREAM, ["a1"]),
+    ("something encrypted of nobody", [{**SIGNED, "entityId": "zz"}], STREAM, []),
+]
+
+
+@pytest.mark.parametrize(
+    ("events", "before", "names"), [c[1:] for c in TOUCHING], ids=[c[0] for c in TOUCHING]
+)
+def test_p16_every_message_that_begins_or_changes_is_told(events, before, names):
+    """What is streamed is told when it begins: whoever keeps it looks whether it is whole."""
+    assert touched(events, before) == names
+
+
+@each("fold.jsonl")
+def test_p16_whole_messages_in_the_order_they_came_give_the_history_again(case):
+    before = folded(case["events"])
+    messages = [message for m in before.view() if (message := before.whole_part(m)) is not None]
+    after = Transcript()
+    after.restore(copy.deepcopy(messages))
+    assert list(after.view()) == messages
+
+
+def test_p16_a_result_that_came_late_finds_its_place_again():
+    """C056: it stands with its call, whatever was said meanwhile."""
+    transcript = Transcript()
+    said = [calling("a1", "c1", "c2"), user("u1"), result("c1"), result("c2"), result("c9")]
+    transcript.restore(said)
+    names = [message["id"] for message in transcript.messages]
+    assert names == ["a1", "of c1", "of c2", "u1", "of c9"]
+    assert transcript.has_call("c1")
+    assert transcript.has_result("c2")
+    assert not transcript.has_result("c3")
+    assert transcript.size_bytes > 0
+    assert (transcript.get("u1"), transcript.get("zz")) == (user("u1"), None)
+
+
+CUTS = [
+    ("u1", ["u1"], ["a1", "of c1", "a2"]),
+    ("a2", ["u1", "a1", "of c1", "a2"], []),
+    (None, [], ["u1", "a1", "of c1", "a2"]),
+    ("zz", ["u1", "a1", "of c1", "a2"], []),
+]
+
+
+@pytest.mark.parametrize(("behind", "left", "gone"), CUTS)
+def test_what_a_step_had_said_leaves_with_all_that_stands_behind_it(behind, left, gone):
+    transcript = Transcript()
+    transcript.restore([user("u1"), calling("a1", "c1"), result("c1"), calling("a2")])
+    transcript.touched = Touched()
+    assert transcript.cut_behind(behind) == gone
+    assert [message["id"] for message in transcript.messages] == left
+    assert transcript.has_call("c1") is ("a1" in left)
+    assert transcript.touched.everything is (behind != "zz")
+
+
+def test_the_last_message_is_known_by_its_id():
+    transcript = Transcript()
+    assert transcript.last_id is None
+    transcript.restore([user("u1"), user("u2")])
+    assert transcript.last_id == "u2"
