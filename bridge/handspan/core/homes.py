@@ -91,6 +91,10 @@ class Homes:
         elif call.state is CallState.QUEUED:
             self._make_homeless(call, self._space.now)
 
+    def without_tool(self, call: Call) -> None:
+        """The process began anew, and the tool that this call was for cannot be had any more."""
+        self._move_or_end(call, CallCode.UNAVAILABLE)
+
     # ---- looking for homes -------------------------------------------------------------------
 
     def settle_in(self) -> None:

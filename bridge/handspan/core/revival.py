@@ -185,7 +185,10 @@ def _take_up_call(space: Space, runs: Runs, homes: Homes, call: Call) -> None:
     if call.approval is not None:
         expires_at = space.now + policy.approval_timeout
         call.approval = replace(call.approval, expires_at=expires_at)
-    away = call.holder is not None and call.holder not in space.pages
+    if call.spec is None and call.state in (CallState.QUEUED, CallState.WAITING_APPROVAL):
+        homes.without_tool(call)
+        return
+    away = call.holder is not None and (call.holder not in space.pages or call.spec is None)
     if away or call.homeless_until is not None:
         homes.left_behind(call)
     elif call.out and call.holder is None:
