@@ -7,7 +7,6 @@ with moment(here, "a-thread", "started", "once") as it:  # a handler runs
 """
 
 import asyncio
-import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,9 +14,11 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
 from tests.browser.patience import until
-from tests.browser.stage import READY, WAIT_S, Stage, shown
+from tests.browser.stage import READY, WAIT_S, Stage, free_port, shown
+from tests.fake_store import FakeStore
 
-from handspan import Policy, Run
+from handspan import Bridge, Policy, Run
+from handspan.server import ThreadLook
 
 APPROVE = "() => { bridge.onApproval(() => ({ approved: true })); }"
 IDLE = "(({ run, lastRun }) => lastRun && !run)(await view())"
@@ -29,14 +30,15 @@ class Troubles:
     def __init__(self, stack: ExitStack, browser: Any, policy: Policy) -> None:
         self.plans: dict[str, tuple[str, str]] = {}
         """The moment and the tool, by thread."""
-        self.stage: Stage = stack.enter_context(Stage(browser, self._agent, policy).up())
+        self.policy = policy
+        self.store = FakeStore(by_itself=True)
+        stage = Stage(browser, self._agent, policy, store=self.store)
+        self.stage: Stage = stack.enter_context(stage.up())
         self.context: BrowserContext = self.stage.context()
         self._gates: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self._seen: dict[tuple[str, str], threading.Event] = defaultdict(threading.Event)
         self._keeper = self.context.new_page()
         """Outlives the pages of the tests: what they counted can be read here."""
         self._keeper.goto(f"{self.stage.address}/faults.js")
-        self.stage.call(self.stage.bridge.observe, self._note)
 
     async def _agent(self, run: Run) -> AsyncIterator[Any]:
         when, tool = self.plans[run.thread_id]
@@ -52,14 +54,37 @@ class Troubles:
             yield run.call("first", {})
         yield run.call(tool, {})
 
-    def _note(self, thread: str, event: dict[str, Any]) -> None:
-        self._seen[thread, event["type"]].set()
+    def restart(self) -> None:
+        """The server dies where it stands; another one has what was kept. The files stay served."""
+        self.stage.do(self._restart())
+
+    async def _restart(self) -> None:
+        driver, _ = self.stage.bridge._at_work()
+        driver.stop_listening()
+        self.store = self.store.crash()
+        await driver.workers.crew.close()
+        self.stage.bridge = Bridge(policy=self.policy, store=self.store)
+        self.stage.bridge.add_agent("default", self._agent)
+        self.stage.bridge.allow_origins((f"http://127.0.0.1:{self.stage.address.port}",))
+        running = self.stage.bridge.running(port=free_port())
+        address = await self.stage._stack.enter_async_context(running)
+        self.stage.proxy.target = address.port
+        self.stage.proxy.cut()
 
     def open_gate(self, thread: str) -> None:
         self.stage.call(lambda: self._gates[thread].set())
 
-    def await_event(self, thread: str, kind: str) -> None:
-        assert self._seen[thread, kind].wait(WAIT_S), f"no {kind} on {thread}"
+    def until(self, thread: str, wanted: str, holds: Callable[[ThreadLook], object]) -> None:
+        """Wait for the server's thread to be so."""
+
+        async def look() -> None:
+            while not any(holds(t) for t in self.stage.bridge.threads if t.thread_id == thread):
+                await asyncio.sleep(0.005)
+
+        try:
+            self.stage.do(asyncio.wait_for(look(), WAIT_S - 1))
+        except TimeoutError:
+            raise AssertionError(f"the server did not come to {wanted} on {thread}") from None
 
     def open(self, thread: str, *, asks: bool = False) -> Page:
         page = self.context.new_page()
@@ -131,7 +156,7 @@ class Moment:
 
     def end(self) -> tuple[str, int]:
         """How the call came out, and how often it ran, once the run is over and all agree on it."""
-        self.here.await_event(self.thread, "RUN_FINISHED")
+        self.here.until(self.thread, "the end of the run", lambda look: look.run_id is None)
         history = self.stage.history(self.thread)
         for page in self.pages:
             until(page, "the end of the run", IDLE)
@@ -151,18 +176,18 @@ def moment(here: Troubles, thread: str, when: str, tool: str) -> Iterator[Moment
     finally:
         here.stage.call(here.stage.proxy.refuse, False)
         here.stage.call(here.stage.proxy.flow)
-        for page in it.pages:
+        for page in (it.page, *it.pages):
             page.close()
 
 
 def _go_away(it: Moment) -> None:
     """The page loses its line while the model is still talking; then the model calls."""
-    it.here.await_event(it.thread, "TEXT_MESSAGE_CONTENT")
+    until(it.page, "the model speaks", "(await view()).messages.at(-1)?.content === 'So: '")
     it.stage.call(it.stage.proxy.refuse)
     it.stage.call(it.stage.proxy.cut)
     until(it.page, "the line is down", "bridge.status === 'reconnecting'")
     it.here.open_gate(it.thread)
-    it.here.await_event(it.thread, "TOOL_CALL_END")
+    it.here.until(it.thread, "a call that nobody can have", lambda look: look.open_calls)
 
 
 def _seen(state: str) -> Callable[[Moment], None]:
@@ -194,7 +219,7 @@ def _done(it: Moment) -> None:
 
 def _settled(it: Moment) -> None:
     _finished(it)
-    it.here.await_event(it.thread, "TOOL_CALL_RESULT")
+    it.here.until(it.thread, "a result", lambda look: look.messages[-1]["role"] == "tool")
 
 
 _BEFORE: dict[str, Callable[[Moment], None]] = {

@@ -28,9 +28,14 @@ class Stage:
     """One bridge, served; its loop lives in a thread, so that tests may block on the browser."""
 
     def __init__(
-        self, browser: Browser, agent: Any, policy: Policy | None = None, static: Path = PAGE
+        self,
+        browser: Browser,
+        agent: Any,
+        policy: Policy | None = None,
+        static: Path = PAGE,
+        store: Any = "memory",
     ) -> None:
-        self.bridge = Bridge(policy=policy or Policy())
+        self.bridge = Bridge(policy=policy or Policy(), store=store)
         self.bridge.add_agent("default", agent)
         self.loop = asyncio.new_event_loop()
         self.address: Any = None

@@ -2,8 +2,8 @@
 behaviour 3 says, and what must not run twice has not (P1, P2, P9).
 
 A cell is a fault, a moment and a tool; the tables say how the call comes out and how often a
-handler was started, in all documents together. Another fault is a function of the moment and a row
-of FAULTS. The short form takes a quarter of the cells, other ones for each fault.
+handler was started, in all documents together. The short form takes a quarter of the cells, other
+ones for each fault.
 """
 
 import re
@@ -96,6 +96,11 @@ def close(it: Moment) -> None:
     it.close()
 
 
+def go_elsewhere(it: Moment) -> None:
+    it.page.goto("about:blank")
+    it.pages.clear()
+
+
 def vanish(it: Moment) -> None:
     """As a machine that loses its power: the server hears no close, and has to notice by itself."""
     it.stage.call(it.stage.proxy.stall)
@@ -126,19 +131,37 @@ def half_open(it: Moment) -> None:
     assert it.stage.proxy.opened > before
 
 
+def restart(it: Moment) -> None:
+    """Another server, which has what the one that died had kept."""
+    it.lose()
+    it.here.restart()
+
+
+def restart_reload(it: Moment) -> None:
+    it.here.restart()
+    reload(it)
+
+
 FAULTS: dict[str, tuple[Callable[[Moment], Any], dict[str, tuple[Outcome, Outcome]]]] = {
     "reload": (reload, RELOADED),
     "reload, line half-open": (reload_half_open, RELOADED),
     "duplicate": (duplicate, LIVES),
     "close": (close, CLOSED),
+    "go elsewhere": (go_elsewhere, CLOSED),
     "vanish": (vanish, CLOSED),
     "cut": (cut, LIVES),
     "offline": (offline, LIVES),
     "half-open": (half_open, LIVES),
+    "restart": (restart, LIVES),
+    "restart and reload": (restart_reload, RELOADED),
 }
 
+LONG = Policy()
+SHORT = Policy(page_grace=1, approval_timeout=1.5)
+
 POLICIES = {
-    "close": Policy(page_grace=1, approval_timeout=1.5),
+    "close": SHORT,
+    "go elsewhere": SHORT,
     "vanish": Policy(page_grace=1, approval_timeout=1.5, heartbeat=0.3),
     "half-open": Policy(heartbeat=0.4),
 }
@@ -152,13 +175,13 @@ POLICIES = {
 def troubles(browser: Any) -> Iterator[Callable[[str], Troubles]]:
     """The server for a fault; one for all with the same policy."""
     with ExitStack() as stack:
-        made: dict[str, Troubles] = {}
+        made: dict[Policy, Troubles] = {}
 
         def of(fault: str) -> Troubles:
-            name = fault if fault in POLICIES else ""
-            if name not in made:
-                made[name] = Troubles(stack, browser, POLICIES.get(fault) or Policy())
-            return made[name]
+            policy = POLICIES.get(fault, LONG)
+            if policy not in made:
+                made[policy] = Troubles(stack, browser, policy)
+            return made[policy]
 
         yield of
 
