@@ -22,7 +22,7 @@ WHY_NOT = """() => JSON.stringify(
   performance.getEntriesByType("navigation")[0].notRestoredReasons ?? "no reason is given")"""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def here(chromium_path: str) -> Iterator[Troubles]:
     from playwright.sync_api import sync_playwright
 
