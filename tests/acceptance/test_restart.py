@@ -404,5 +404,17 @@ async def test_p9_the_secrets_outlive_the_process_and_a_wrong_one_is_still_wrong
         assert (await page.reconnect())["resumed"] is True
 
 
+async def test_observers_see_every_event_once_also_what_is_not_kept_yet() -> None:
+    seen: list[str] = []
+
+    def watch(bridge: Bridge) -> None:
+        bridge.observe(lambda thread_id, event: seen.append(event["type"]))
+
+    async with service(calling("t"), setup=watch) as here:
+        page = await here.page(tools={"t": lambda args: 1})
+        await page.run("go").finished
+        assert seen == [event["type"] for event in page.thread().events]
+
+
 async def never() -> None:
     await asyncio.get_running_loop().create_future()

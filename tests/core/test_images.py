@@ -47,7 +47,9 @@ OF_THE_PROCESS = {
 
 def find(image):
     """The one page's tool, or the server's of that name."""
-    return SPEC if image in (tool("t", parameters=takes("x", x="string")), {"server": "t"}) else None
+    return (
+        SPEC if image in (tool("t", parameters=takes("x", x="string")), {"server": "t"}) else None
+    )
 
 
 def back(call):
@@ -151,7 +153,8 @@ def test_p16_no_field_of_a_call_is_forgotten_by_accident():
     """A field that is new is either kept or stands among those that hang on the process."""
     names = {field.name for field in fields(Call)} - OF_THE_PROCESS - {"id"}
     renamed = {"pieces": "raw", "spec": "tool", "settlement": "settled"}
-    assert {renamed.get(n) or _on_the_wire(n) for n in names} == (call_image(OPEN[0]).keys() | call_image(SETTLED[0]).keys()
+    assert {renamed.get(n) or _on_the_wire(n) for n in names} == (
+        call_image(OPEN[0]).keys() | call_image(SETTLED[0]).keys()
     )
 
 
@@ -277,7 +280,9 @@ DELEGATED = [
 
 
 @pytest.mark.parametrize(
-    ("began", "ended", "under_way", "kept"), [c[1:] for c in DELEGATED], ids=[c[0] for c in DELEGATED]
+    ("began", "ended", "under_way", "kept"),
+    [c[1:] for c in DELEGATED],
+    ids=[c[0] for c in DELEGATED],
 )
 def test_that_somebody_waited_for_a_sub_run_is_kept(began, ended, under_way, kept):
     run = a_run()

@@ -206,3 +206,13 @@ def test_whatever_is_held_and_released_a_reader_gets_the_list_up_to_what_is_kept
         assert log.held or log.readable == log.head
         for offset in range(log.base, log.head + 1):
             assert log.read(offset, 1_000) == every[offset : log.readable]
+
+
+def test_the_newest_events_are_those_at_the_head_even_if_nobody_may_read_them_yet():
+    log = Log("e", max_events=3, max_bytes=100)
+    for n in range(5):
+        log.append(b"%d" % n)
+    log.hold(3)
+    assert log.newest(2) == [b"3", b"4"]
+    assert log.newest(9) == [b"2", b"3", b"4"]
+    assert log.newest(0) == []

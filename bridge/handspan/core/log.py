@@ -84,6 +84,10 @@ class Log:
             taken.append(event)
         return taken
 
+    def newest(self, count: int) -> list[bytes]:
+        """The last events that were appended, whether they may be read or not; at most `count`."""
+        return self._events[max(self._start, len(self._events) - count) :] if count > 0 else []
+
     def _make_room(self) -> None:
         while (count := self.head - self.base) > 1:
             if count <= self._max_events and self._bytes <= self._max_bytes:

@@ -142,7 +142,7 @@ class Driver:
             self.tally.events += log.head - before
             self.tick.grew(key, thread)
             if self.observers:
-                observers.tell(self.observers, key.thread_id, thread.read(before, 1 << 62) or ())
+                observers.tell(self.observers, key.thread_id, log.newest(log.head - before))
         for effect in effects:
             try:
                 _THREAD_EFFECTS[type(effect)](self, thread, effect)
