@@ -725,3 +725,13 @@ def test_p2_none_is_forgotten_while_all_wait_for_their_hook(monkeypatch):
     assert last.id not in desk.calls
     desk.revised(waiting[0], None)
     assert waiting[0].id not in desk.calls
+
+
+def test_a_page_that_had_a_call_before_a_restart_is_told_so_again_and_nothing_else(make):
+    scene = a_scene(make, started)
+    desk = scene.world.thread("t1").desk
+    desk._space.effects = told = []
+    desk.tell_holder(scene.call)
+    (offered,) = told
+    assert (offered.session, offered.message.frame.call_id) == (scene.tab.id, scene.call.id)
+    assert (scene.call.state, scene.call.attempt) == (CallState.STARTED, 1)

@@ -1,8 +1,9 @@
 """Who holds a call as pages come, change and go; every attempt that is safe, and no other (P2)."""
 
 import pytest
-from tests.core.builders import spec, takes, tool
+from tests.core.builders import World, spec, takes, tool
 from tests.core.scenarios import (
+    Scene,
     a_scene,
     answered,
     ended,
@@ -13,6 +14,7 @@ from tests.core.scenarios import (
 )
 
 from handspan.core.call import CallState
+from handspan.core.policy import Policy
 from handspan_protocol import frames as f
 
 S = CallState
@@ -302,3 +304,39 @@ def test_calls_that_are_proposed_or_settled_have_no_home_to_lose(make):
         scene.tab.drop()
         scene.world.wait(31)
         assert scene.call.state is before
+
+
+# ---- the process began anew ---------------------------------------------------------------------
+
+LEFT = [
+    ("at work", ended, S.QUEUED, True),
+    ("started", started, S.SETTLED, False),
+    ("it waits for its turn", queued_behind, S.QUEUED, True),
+    ("proposed", proposed, S.PROPOSED, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("reach", "state", "waits"), [c[1:] for c in LEFT], ids=[c[0] for c in LEFT]
+)
+def test_p2_what_a_page_had_that_nobody_knows_any_more_waits_or_is_lost(reach, state, waits):
+    world = World(Policy())
+    tab = world.tab("a", tools=[FIRST, tool("t")])
+    scene = Scene(world, tab, tab.run("please"))
+    reach(scene)
+    world.thread("t1").homes.left_behind(scene.call)
+    assert (scene.call.state, scene.call.homeless_until is not None) == (state, waits)
+
+
+@pytest.mark.parametrize("had", [True, False])
+def test_a_call_whose_tool_cannot_be_had_goes_to_who_has_it(had):
+    world = World(Policy())
+    tab = world.tab("a", tools=[FIRST, tool("t")])
+    scene = Scene(world, tab, tab.run("please"))
+    queued_behind(scene)
+    if not had:
+        world.thread("t1").space.pages.clear()
+    scene.call.spec = None
+    world.thread("t1").homes.without_tool(scene.call)
+    assert scene.code == (None if had else "unavailable")
+    assert (scene.call.spec is not None) is had

@@ -1195,3 +1195,18 @@ def test_a_request_without_an_id_is_a_broken_invariant(make, part):
     runs = make().thread("t1").runs
     with pytest.raises(AssertionError):
         getattr(runs, part)(i.RunRequested(asker=Asker(None, "x")))
+
+
+# ---- over a restart -----------------------------------------------------------------------------
+
+
+def test_a_run_that_nobody_has_seen_begins_once_more():
+    world = World(hooks=["before_run"])
+    run = world.start()
+    thread = world.thread("t1")
+    before = thread.run
+    thread.space.effects = told = []
+    thread.runs.begin_again(before)
+    assert thread.run is not before
+    assert thread.run.id == run
+    assert [type(effect) for effect in told] == [e.Record, e.JudgeRun]

@@ -9,6 +9,7 @@ from tests.core.builders import World, spec, tool
 from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
+from handspan.core.entries import Entry
 from handspan.core.greeting import JOURNAL_READ
 from handspan.core.parties import Asker, ConnectionId, PageView, Principal, ThreadKey
 from handspan.core.policy import Policy
@@ -540,3 +541,28 @@ def test_p15_the_same_inputs_give_the_same_effects():
         ]
 
     assert once() == once()
+
+
+# ---- over a restart -----------------------------------------------------------------------------
+
+
+def test_p16_a_session_that_nobody_keeps_has_nothing_to_write():
+    assert open_page("t1").session.changes() == []
+
+
+def test_p16_a_session_of_the_store_waits_for_its_page_and_says_only_what_is_new():
+    kept = Lone()
+    kept.session.keep()
+    kept.hello("t1")
+    changes = kept.session.changes()
+    assert [change.part for change in changes] == ["self"]
+    entries = [Entry(change.part, change.name, change.body) for change in changes]
+    lone = Lone()
+    lone.session.restore(entries, NOW)
+    session = lone.session
+    assert (session.document, session.changes(), session.connection) == ("d-1", [], None)
+    assert session.view() == replace(SEEN, attached=False)
+    assert session.next_deadline() == NOW + 30
+    welcome = sent(lone.hello("t1", session=claim()))[0]
+    assert welcome.resumed
+    assert [change.part for change in session.changes()] == ["self"]

@@ -3,7 +3,7 @@
 from typing import get_args
 
 import pytest
-from tests.core.builders import CountedIds, World, page, picture, plain, spec, tool
+from tests.core.builders import COMPILE, CountedIds, World, page, picture, plain, spec, tool
 from tests.core.scenarios import KEY, Scene, a_scene, answered, asked_by, ended, started
 
 from handspan.core import effects as e
@@ -11,6 +11,7 @@ from handspan.core import inputs as i
 from handspan.core import session_inputs as s
 from handspan.core import thread as thread_room
 from handspan.core.admission import Roster
+from handspan.core.entries import Entry
 from handspan.core.parties import Asker
 from handspan.core.policy import Policy
 from handspan.core.thread import Thread
@@ -478,3 +479,26 @@ def test_a_button_and_an_abort_are_commands_of_the_same_thread(make):
     command = tab.invoke("t")
     assert tab.ask(f.RunAbort, thread_id=ThreadId("t1")) == {"aborted": True}
     assert tab.answer(command)["error"]["code"] == "aborted_before_start"
+
+
+# ---- what a store has ---------------------------------------------------------------------------
+
+
+def test_a_thread_that_nobody_keeps_has_nothing_to_write():
+    thread = a_thread()
+    facts = [f for x in begin(thread) if isinstance(x, e.Record) for f in x.facts]
+    assert facts
+    assert thread.changes(facts) == []
+
+
+def test_p16_a_thread_that_is_kept_writes_what_facts_are_about_and_is_had_again():
+    thread = a_thread()
+    thread.keep((), COMPILE)
+    records = [effect for effect in begin(thread) if isinstance(effect, e.Record)]
+    changes = thread.changes([fact for record in records for fact in record.facts])
+    assert {change.part for change in changes} == {"state", "request", "used", "run", "about"}
+    again = a_thread()
+    again.keep([Entry(c.part, c.name, c.body) for c in changes], COMPILE)
+    assert (again.run.id, again.run.step.opened) == ("r1", False)
+    effects = again.handle(i.Restored(()), 2.0)
+    assert [x.run_id for x in effects if isinstance(x, e.StartStep)] == ["r1"]
