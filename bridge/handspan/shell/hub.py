@@ -174,7 +174,8 @@ class Hub:
     def retire(self, key: ThreadKey, call_id: CallId) -> None:
         """Keep the id of a call whose thread is gone from being had anew, for a while."""
         name = (key.principal, call_id)
-        if self.calls.pop(name, None) == key:
+        if self.calls.get(name) == key:
+            del self.calls[name]
             self._retired[name] = None
             if len(self._retired) > RETIRED_KEPT:
                 self._retired.popitem(last=False)
@@ -191,8 +192,9 @@ class Hub:
 
 
 def listed(threads: Iterable[Thread], kept: Iterable[KeptThread], shift: float) -> list[Json]:
-    """The rows of `thread.list`, newest first: threads in memory, and those that are only kept.
+    """The rows of `thread.list`, newest first: threads in memory, and those that are kept.
 
+    Of one that is both counts when it was last written, which stays so over a restart.
     `shift` is what lies between the loop's time and the time since 1970.
     """
     rows = {

@@ -43,12 +43,16 @@ async def drain(driver: "Driver") -> None:
     driver.is_draining = True
     for session_id in list(driver.hub.sessions):
         driver.tell_session(session_id, s.Draining())
+    when = driver.clock.now() + driver.policy.drain_grace
+    handle = driver.clock.call_at(when, driver.quiet.set)
     if driver.hub.active:
         driver.quiet.clear()
-        when = driver.clock.now() + driver.policy.drain_grace
-        handle = driver.clock.call_at(when, driver.quiet.set)
         await driver.quiet.wait()
-        handle.cancel()
+    if driver.clock.now() < when:  # what the last run said is shown when it is kept
+        driver.quiet.clear()
+        driver.ledger.after(driver.quiet.set)
+        await driver.quiet.wait()
+    handle.cancel()
     goaway = frame_bytes(Goaway(reconnect_after_ms=1_000, reason="restart"))
     for socket in list(driver.outlets.sockets.values()):
         socket.writer.control(goaway)
