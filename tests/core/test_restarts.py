@@ -243,7 +243,7 @@ class Cut:
 
     def _page_works(self) -> None:
         for (call_id, attempt), state in list(self.tab.journal.items()):
-            call = [c for c in self.tab.calls if c.call_id == call_id and c.attempt == attempt][0]
+            call = next(c for c in self.tab.calls if c.call_id == call_id and c.attempt == attempt)
             if state != "received" or self.tab.started(call) in ("go", "duplicate"):
                 self.tab.result(call, "late")
         for question in self.tab.questions:

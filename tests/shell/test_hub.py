@@ -124,18 +124,30 @@ def kept(name, at, about=b"{}"):
 
 def test_a_list_has_threads_in_memory_and_those_that_are_only_kept_newest_first():
     hub = a_hub(stored())
-    here = hub.thread(T1)
-    here.touched_at = 5.0
+    here, new = hub.thread(T1), hub.thread(T2)
+    here.touched_at, new.touched_at = 9.0, 5.0
     rows = listed(
-        [here],
-        [kept("t1", 1.0, b'{"title":"old"}'), kept("t9", 2000.0, b'{"title":"kept"}'), kept("t8", 3.5)],
+        [here, new],
+        [
+            kept("t1", 1.0, b'{"title":"hello"}'),
+            kept("t9", 2000.0, b'{"title":"kept"}'),
+            kept("t8", 3.5),
+        ],
         1000.0,
     )
     assert rows == [
         {"threadId": "t9", "updatedAt": "1970-01-01T00:33:20.000Z", "title": "kept"},
-        {"threadId": "t1", "updatedAt": "1970-01-01T00:16:45.000Z", "title": "hello"},
+        {"threadId": "t2", "updatedAt": "1970-01-01T00:16:45.000Z"},
         {"threadId": "t8", "updatedAt": "1970-01-01T00:00:03.500Z"},
+        {"threadId": "t1", "updatedAt": "1970-01-01T00:00:01.000Z", "title": "hello"},
     ]
+
+
+def test_a_list_without_a_store_has_the_titles_of_threads_in_memory():
+    hub = a_hub()
+    hub.thread(T1).space.transcript.append(HELLO)
+    (row,) = listed(hub.threads.values(), (), 0.0)
+    assert (row["threadId"], row["title"]) == ("t1", "hello")
 
 
 def test_p12_a_list_has_only_the_newest():
