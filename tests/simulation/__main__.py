@@ -2,8 +2,8 @@
 
     --seeds N [--from S] [--jobs J]   that many; prints a line for each that fails
     --seed S                          one, readable
-    --fault NAME                      with a fault planted in the product (`faults`); `list` names them
-    --volatile, --durable             only worlds without, or only with, a store that outlives crashes
+    --fault NAME                      with a fault planted in the product; `list` names them
+    --volatile, --durable             only worlds without, or with, a store that outlives crashes
 
 The exit status is 1 when a seed failed, and the line that was printed for it reproduces it.
 """

@@ -1,6 +1,6 @@
-"""What agents do in a simulation: drawn from the seed, the run and the depth, so that a step that is
-asked again after a crash may well say something else, as a model would.
+"""What agents do in a simulation: drawn from the seed, the run and the depth.
 
+A step that is asked again after a crash may well say something else, as a model would.
 Owns the scripts and their recording. Knows the Run that an agent is given, and nothing else.
 """
 
@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
-from handspan import AgentFailed, Handoff
 from tests.simulation.kit import CALLABLE
+
+from handspan import AgentFailed, Handoff
 
 Json = Any
 

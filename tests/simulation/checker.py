@@ -1,8 +1,8 @@
 """Whether what happened is what was promised: reads a history from beginning to end.
 
 Owns its own idea of the protocol (who holds a call, which secrets are good, what a log says), built
-only from what the server wrote and read, what documents did and what agents were shown. Deliberately
-never looks into the server. Each finding names the promise that is broken.
+only from what the server wrote and read, what documents did and what agents were shown. It never
+looks into the server. Each finding names the promise that is broken.
 """
 
 from collections import defaultdict
@@ -13,10 +13,10 @@ from typing import Any, Final
 import orjson
 from tests.core.page_fold import PageFold, comparable
 from tests.core.verifier import Stream
-
-from handspan.core.policy import Policy
 from tests.simulation.history import History, Record
 from tests.simulation.kit import TOOLS, starts_at_once
+
+from handspan.core.policy import Policy
 
 Json = Any
 Frame = dict[str, Any]
@@ -276,8 +276,8 @@ class Checker:
         newest = call.orders[-1] if call.orders else ("", "", 0)
         if (newest[0], newest[2]) != (line.session, frame["attempt"]):
             self._wrong(
-                f"P7: {frame['type']} of {frame['callId']}, attempt {frame['attempt']}, is taken from"
-                f" {line.session}; the newest order is {newest}"
+                f"P7: {frame['type']} of {frame['callId']}, attempt {frame['attempt']}, is taken"
+                f" from {line.session}; the newest order is {newest}"
             )
 
     def _answer_to_run(self, _: LineSeen, frame: Frame, reply: Frame, __: int) -> None:
@@ -389,9 +389,9 @@ class Checker:
 
     def _call_started(self, event: Json, place: tuple[str, str, int]) -> None:
         call_id = event["toolCallId"]
-        if call_id in self._calls and self._calls[call_id].place[0]:
-            if self._calls[call_id].place[1] == place[1]:
-                self._wrong(f"P6: call {call_id} begins twice")
+        call = self._calls[call_id]
+        if call.place[0] and (call.orders or call.settled or call.place[1] == place[1]):
+            self._wrong(f"P7: {call_id} of {place} is the name of another call, of {call.place}")
         self._calls[call_id].place = place
 
     def _call_result(self, event: Json, place: tuple[str, str, int]) -> None:
@@ -579,13 +579,15 @@ class Checker:
             return
         mine = call.content == _content(frame)
         told = f"P7: {document} is told {status} of {frame}, but {call.settled}: {call.content}"
-        if status in ("applied", "duplicate") and not mine:
-            self._wrong(told)
-        elif status == "conflict" and (mine or call.settled["outcome"] not in ("ok", "error")):
-            self._wrong(told)
-        elif status == "aborted" and call.settled["outcome"] != "aborted":
-            self._wrong(told)
-        elif status == "late" and call.settled["outcome"] in ("ok", "aborted"):
+        outcome = call.settled["outcome"]
+        true = {
+            "applied": mine,
+            "duplicate": mine,
+            "conflict": not mine and outcome in ("ok", "error"),
+            "aborted": outcome == "aborted",
+            "late": outcome not in ("ok", "aborted"),
+        }
+        if not true.get(status, True):
             self._wrong(told)
 
 

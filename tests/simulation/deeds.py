@@ -166,15 +166,18 @@ def _list(doing: Doing) -> None:
 
 
 def _lie(doing: Doing) -> None:
-    """A page says of a call what is not so: of another's, of another attempt, a second time."""
-    page = doing.page()
-    if page is None or not page.seen_calls:
-        doing.later(3.0, lambda: _lie_late(doing))
+    """A page says of a call what is not so: of another's, of another attempt, a second time.
+
+    Now, or soon after the next call was sent to somebody.
+    """
+    if doing.rng.random() < 0.5:
+        _lie_now(doing)
     else:
-        _tell_lie(doing, page)
+        delay = doing.rng.random() * 8 * doing.world.plan.latency
+        _wait_for(doing, "heard", _MOMENTS[0][1], delay, lambda _: _lie_now(doing))
 
 
-def _lie_late(doing: Doing) -> None:
+def _lie_now(doing: Doing) -> None:
     page = doing.page()
     if page is not None and page.seen_calls:
         _tell_lie(doing, page)
@@ -182,7 +185,7 @@ def _lie_late(doing: Doing) -> None:
 
 def _tell_lie(doing: Doing, page: Document) -> None:
     rng = doing.rng
-    call_id = rng.choice(list(page.seen_calls))
+    call_id = rng.choice(list(page.seen_calls)[-3:])
     attempt = max(1, page.seen_calls[call_id] + rng.choice((-1, 0, 0, 0, 1)))
     if call_id in page.journal and page.journal[call_id].attempt == attempt:
         return  # of its own call under way: that would be the truth
@@ -357,9 +360,21 @@ def _ambush_crash(doing: Doing) -> None:
 
 
 def _lie_in_wait(doing: Doing, strike: Callable[[Record], None]) -> None:
-    world, rng = doing.world, doing.rng
-    kind, sign = rng.choice(_MOMENTS)
-    delay = rng.choice((0.0, 0.0005, 0.005, world.plan.latency, 3 * world.plan.latency))
+    latency = doing.world.plan.latency
+    kind, sign, _ = doing.rng.choices(_MOMENTS, [weight for *_, weight in _MOMENTS])[0]
+    delay = doing.rng.choice((0.0, 0.0005, 0.005, latency, 3 * latency))
+    _wait_for(doing, kind, sign, delay, strike)
+
+
+def _wait_for(
+    doing: Doing,
+    kind: str,
+    sign: Callable[[Json], bool],
+    delay: float,
+    strike: Callable[[Record], None],
+) -> None:
+    """Strike a while after the next record of this kind, unless nothing is to happen any more."""
+    world = doing.world
 
     def watch(record: Record) -> None:
         if record.kind == kind and sign(record.what) and watch in world.history.watchers:
@@ -403,17 +418,17 @@ def _user_stops(doing: Doing, _: Record) -> None:
 
 _MISFORTUNES: Final = (_line_dies, _line_dies, _tab_dies, _tab_freezes, _user_stops)
 
-_MOMENTS: Final[tuple[tuple[str, Callable[[Json], bool]], ...]] = (
-    ("sent", lambda frame: frame["type"] == "tool.call"),
-    ("sent", lambda frame: frame.get("result") == {"status": "go"}),
-    ("sent", lambda frame: frame.get("result") == {"status": "applied"}),
-    ("sent", lambda frame: frame["type"] == "welcome"),
-    ("sent", lambda frame: frame["type"] == "approval.request"),
-    ("took", lambda frame: frame["type"] == "tool.started"),
-    ("took", lambda frame: frame["type"] == "tool.result"),
-    ("took", lambda frame: frame["type"] in ("run.start", "tool.invoke")),
-    ("took", lambda frame: frame["type"] in ("state.update", "approval.answer", "run.abort")),
-    ("begin", lambda _: True),
+_MOMENTS: Final[tuple[tuple[str, Callable[[Json], bool], int], ...]] = (
+    ("sent", lambda frame: frame["type"] == "tool.call", 2),
+    ("sent", lambda frame: frame.get("result") == {"status": "go"}, 4),
+    ("sent", lambda frame: frame.get("result") == {"status": "applied"}, 2),
+    ("sent", lambda frame: frame["type"] == "welcome", 1),
+    ("sent", lambda frame: frame["type"] == "approval.request", 1),
+    ("took", lambda frame: frame["type"] == "tool.started", 2),
+    ("took", lambda frame: frame["type"] == "tool.result", 1),
+    ("took", lambda frame: frame["type"] in ("run.start", "tool.invoke"), 1),
+    ("took", lambda frame: frame["type"] in ("state.update", "approval.answer", "run.abort"), 1),
+    ("begin", lambda _: True, 2),
 )
 """When things go wrong that seldom do."""
 

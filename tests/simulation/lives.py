@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
+from tests.simulation.kit import SERVER_TOOL
+from tests.simulation.loop import VirtualClock
 
 from handspan import Bridge, Run, server_tool
 from handspan.shell.tick import Tick
-from tests.simulation.kit import SERVER_TOOL
-from tests.simulation.loop import VirtualClock
 
 Json = Any
 
@@ -63,6 +63,14 @@ class Life:
             Tick.grew = grew  # type: ignore[method-assign]
         tick = self.driver.tick
         tick.grew = partial(seen, tick)  # type: ignore[method-assign]
+        tick._wake = self._wake_readers
+
+    def _wake_readers(self, thread: Any) -> None:
+        """As the driver does, but in an order that is the same in every process."""
+        for name in sorted(thread.space.readers):
+            socket = self.driver.outlets.of(self.driver.hub.sessions.get(name))
+            if socket is not None:
+                socket.writer.flush()
 
     def _see(self, thread: Any) -> None:
         """Note what is new in the log, whether it may be read yet or not."""

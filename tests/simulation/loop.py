@@ -17,7 +17,7 @@ TURNS_MAX: Final = 20_000
 """Turns of the loop at one moment after which time will never go on."""
 
 
-class Livelock(RuntimeError):
+class Livelock(RuntimeError):  # noqa: N818 (a state of the world)
     """Something goes round and round while time stands still, or nothing will ever happen."""
 
 
@@ -61,7 +61,7 @@ class _Jump:
 
 
 class VirtualClock:
-    """`ports.Clock` on the loop's time. `shift`: each process of a machine counts from elsewhere."""
+    """`ports.Clock` on the loop's time; each process of a machine counts from elsewhere."""
 
     def __init__(self, loop: VirtualLoop, shift: float = 0.0) -> None:
         self._loop = loop

@@ -2,8 +2,8 @@
 
 A second implementation of what `handspan.client` does, made of plain synchronous moves: the journal
 of calls, leave to start, turns, commands that are sent again, cursors, the session in the tab's
-storage. Independent of `handspan.testing.Page`, and of the JavaScript. What it may assume of time and
-of the browser is its `tab`.
+storage. Independent of `handspan.testing.Page`, and of the JavaScript. What it may assume of time
+and of the browser is its `tab`.
 """
 
 from collections.abc import Callable

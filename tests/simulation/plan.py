@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from handspan import Policy
 from tests.simulation.kit import some_tools
+
+from handspan import Policy
 
 Json = Any
 

@@ -4,7 +4,6 @@ import gc
 from collections.abc import Iterator
 
 import orjson
-
 from tests.simulation.checker import Checker
 from tests.simulation.faults import planted
 from tests.simulation.history import History, Record
@@ -43,8 +42,8 @@ def failures(chunk: tuple[range, str | None, bool | None]) -> list[tuple[int, st
 
 def told(plan: Plan, history: History) -> Iterator[str]:
     """One line for each thing that happened."""
-    yield f"seed {plan.seed}: ends at {plan.ends}, latency {plan.latency}, buffer {plan.buffer_bytes}"
-    yield f"{'durable' if plan.durable else 'volatile'}; {plan.policy}"
+    yield f"seed {plan.seed}, {'durable' if plan.durable else 'volatile'}, ends at {plan.ends}"
+    yield f"latency {plan.latency}, buffer {plan.buffer_bytes}; {plan.policy}"
     for threads, tools in plan.tabs:
         yield f"a tab with {threads} and {list(tools)}"
     for record in history.records:

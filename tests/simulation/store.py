@@ -17,11 +17,14 @@ class LateStore(FakeStore):
         self._world = world
         self._rng = Random(f"{world.seed}/store/{len(world.lives)}")
         self._last = 0.0
+        self.delay: float | None = None
+        """Seconds that each write takes, where chance is not wanted."""
 
     def write(self, changes: Sequence[Change], done: Callable[[], None]) -> None:
         super().write(changes, done)
         loop = self._world.loop
         delay = self._rng.choice((0.0, 0.001, 0.01, 0.01, 0.3)) * self._rng.random()
+        delay = delay if self.delay is None else self.delay
         self._last = max(self._last + 1e-6, loop.virtual_now + delay)
         loop.call_at(self._last, self.commit, 1)
 

@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-
-from handspan import Policy
-from tests.simulation.checker import Checker
+from tests.simulation.checker import APPROVED, Checker
 from tests.simulation.kit import TOOLS
 from tests.simulation.page import Document
 from tests.simulation.plan import Plan
 from tests.simulation.tab import Tab
 from tests.simulation.world import World
+
+from handspan import Policy
 
 Json = Any
 
@@ -23,23 +23,34 @@ PROBE_S = 2.0
 class Stage(World):
     """A world in which a test does everything itself: one tab, one run, one call."""
 
-    def __init__(self, tool: str, story: Callable[["Stage"], Awaitable[None]]) -> None:
+    def __init__(
+        self, tool: str, story: Callable[["Stage"], Awaitable[None]], *, durable: bool = False
+    ) -> None:
         policy = Policy(page_grace=GRACE_S, tool_timeout=60.0, heartbeat=5.0)
-        super().__init__(Plan(0, policy, False, (), 0.01, 65_536, 0.0, ()))
+        super().__init__(Plan(0, policy, durable, (), 0.01, 65_536, 0.0, ()))
         self.tool = tool
         self.results: list[Any] = []
         """What the agent was told of its call."""
+        self.statuses: list[str] = []
+        """What the page was told of what it said."""
         self._story = story
-        self.tab = Tab(self, "d1", threads=["t1"], tools={tool: TOOLS[tool]})
+        tools = {tool: TOOLS[tool]} if tool in TOOLS else {}
+        self.tab = Tab(self, "d1", threads=["t1"], tools=tools)
+        self.tab.verdict = lambda *_: None  # type: ignore[method-assign]
         self.tabs.append(self.tab)
 
     def agents(self, life: Any) -> dict[str, Any]:
         async def default(run: Any) -> AsyncIterator[Any]:
             self.results += run.results
-            if run.depth == 0:
+            if run.depth == 0 and self.tool in APPROVED:
+                await run.delegate("helper", "do it")
+            elif run.depth == 0:
                 yield run.call(self.tool, {})
 
-        return {"default": default}
+        async def helper(run: Any) -> AsyncIterator[Any]:
+            yield run.call(self.tool, {})
+
+        return {"default": default, "helper": helper}
 
     async def happen(self) -> None:
         self.tab.load()
@@ -53,6 +64,9 @@ class Stage(World):
 
     def ask(self) -> None:
         self.page.command({"type": "run.start", "threadId": "t1", "message": "do it"})
+
+    def told(self, result: Json, error: Json) -> None:
+        self.statuses.append(error["code"] if result is None else result["status"])
 
     def heard(self, kind: str) -> bool:
         return any(r.kind == "heard" and r.what["type"] == kind for r in self.history.records)
@@ -84,9 +98,9 @@ class Stage(World):
         self.tab.unload(politely=False)
 
 
-def play(tool: str, story: Callable[[Stage], Awaitable[None]]) -> Stage:
+def play(tool: str, story: Callable[[Stage], Awaitable[None]], *, durable: bool = False) -> Stage:
     """To the end, and nothing is wrong with it."""
-    stage = Stage(tool, story)
+    stage = Stage(tool, story, durable=durable)
     assert Checker(stage.policy).judge(stage.play()) == []
     return stage
 
@@ -190,6 +204,96 @@ def test_a_blocked_tab_that_was_overtaken_runs_nothing_that_must_not_run_twice(
     assert stage.begun() == begun
     assert stage.results[0].value == {"by": "d1c1.1", "callId": "c-1", "attempt": 2}
     assert len(stage.results) == 1
+
+
+# ---- while a hello waits for a sign of life of an older page -----------------------------------
+
+
+async def _void_meanwhile(stage: Stage) -> None:
+    """A page that is gone waits with a secret that two reloads have made void."""
+    stage.crash_tab()
+    stage.tab.load()
+    await stage.until(lambda: stage.sent("ping"))
+    for _ in range(2):
+        stage.tab.unload(politely=True)
+        stage.tab.load()
+        page = stage.page
+        await stage.until(lambda page=page: page.threads["t1"].epoch is not None)
+    line = stage.page.line
+    assert line is not None
+    line.cut(3.0, 0.5)
+    await stage.pause(6.0)
+
+
+def test_a_secret_that_is_void_when_the_probe_is_over_resumes_nothing() -> None:
+    """P9: what was good when the hello came is judged when it is answered."""
+    stage = play("plain", _void_meanwhile)
+    welcomes = [record.what for record in _sent(stage) if record.what["type"] == "welcome"]
+    last = welcomes[-1]
+    assert (last["resumed"], last["session"]["id"]) == (True, "s-1")
+
+
+async def _twice_meanwhile(stage: Stage) -> None:
+    """A duplicate of a blocked tab loses its socket while it waits, and comes with another."""
+    stage.tab.freeze()
+    stage.open_copy(stage.tab)
+    await stage.until(lambda: stage.sent("ping"))
+    copy = stage.tabs[-1].document
+    assert copy is not None
+    assert copy.line is not None
+    copy.line.cut(0.0, None)
+    await stage.pause(4.0)
+    stage.tab.thaw()
+
+
+def test_a_page_that_came_twice_while_it_waited_has_one_session() -> None:
+    """P9: the newest socket of a document is the live one."""
+    stage = play("plain", _twice_meanwhile)
+    copied = stage.tabs[-1]
+    assert {session["id"] for session in copied.secrets} == {"s-1"}
+
+
+# ---- with a store that keeps late --------------------------------------------------------------
+
+
+async def _stopped_before_it_is_kept(stage: Stage) -> None:
+    stage.store.delay = 0.5
+    stage.ask()
+    await stage.until(lambda: any("dispatched" in str(r.what) for r in _events(stage)))
+    stage.page.command({"type": "run.abort", "threadId": "t1"})
+    await stage.pause(3.0)
+
+
+@pytest.mark.parametrize("tool", ["plain", "idem", "serve"])
+def test_a_call_that_is_stopped_before_it_is_kept_is_never_sent(tool: str) -> None:
+    """P5: an order that waits for its commit goes nowhere once its run is over."""
+    stage = play(tool, _stopped_before_it_is_kept, durable=True)
+    assert not stage.sent("tool.call")
+    assert stage.begun() == []
+    assert not [record for record in stage.history.records if record.kind == "served"]
+
+
+async def _asked_before_the_crash(stage: Stage) -> None:
+    """A sub-run has asked; the server dies, and nobody waits for the sub-run any more."""
+    stage.ask()
+    await stage.until(lambda: stage.heard("approval.request"))
+    stage.crash(0.1)
+    await stage.until(lambda: len(stage.lives) == 2 and stage.page.ready)
+    asked = next(r.what for r in _sent(stage) if r.what["type"] == "approval.request")
+    answer = {"callId": asked["callId"], "digest": asked["digest"], "approved": True}
+    stage.page.command({"type": "approval.answer", **answer}, stage.told)
+    await stage.until(lambda: bool(stage.statuses))
+
+
+def test_a_question_of_a_lost_sub_run_is_closed() -> None:
+    """P10: an answer after the restart is late, and harms nothing (P14)."""
+    stage = play("ask", _asked_before_the_crash, durable=True)
+    assert stage.statuses == ["late"]
+    assert stage.begun() == []
+
+
+def _events(stage: Stage) -> list[Any]:
+    return [record for record in stage.history.records if record.kind == "event"]
 
 
 def _sent(stage: Stage) -> list[Any]:

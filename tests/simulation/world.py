@@ -11,12 +11,6 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
-
-from handspan.schema.room import SchemaRoom
-from handspan.shell.ids import CountedIds
-from handspan.stores.memory import MemoryStore
-from handspan.testing import leftovers
-from handspan_protocol.codec import frame_bytes
 from tests.simulation.agents import Cast
 from tests.simulation.deeds import do
 from tests.simulation.history import History
@@ -27,6 +21,12 @@ from tests.simulation.page import Document
 from tests.simulation.plan import Plan
 from tests.simulation.store import LateStore
 from tests.simulation.tab import Tab
+
+from handspan.schema.room import SchemaRoom
+from handspan.shell.ids import CountedIds
+from handspan.stores.memory import MemoryStore
+from handspan.testing import leftovers
+from handspan_protocol.codec import frame_bytes
 
 Json = Any
 
