@@ -23,7 +23,13 @@ from hypothesis import HealthCheck, settings
 FULL_FORM = os.environ.get("HANDSPAN_LONG", "") not in ("", "0")
 REQUIRED = frozenset(os.environ.get("HANDSPAN_REQUIRE", "").split())
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_NAMES = (
+    "chromium-headless-shell",
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+)
+"""The shell first: it draws the same pages, without a browser's window around each, which takes
+half of the time. *Source:* all of tests/browser, measured 2026-11-30: 135 against 261 CPU s."""
+
 CHROMIUM_MAC = (
     Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
     Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
