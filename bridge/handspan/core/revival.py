@@ -50,7 +50,7 @@ _CUT: Final = "the server was restarted before this call was carried out; it was
 _SUB_LOST: Final = "the server was restarted while this call was under way"
 
 RESTARTS_MAX: Final = 3
-"""Times that one step is taken up; one that ends its process each time must not do so for ever."""
+"""Times that one step is at work when its process ends; it must not end processes for ever."""
 
 NOBODYS: Final = i.RunRequested(asker=Asker(None, ""))
 """In place of a request that could not be written down."""
@@ -138,14 +138,20 @@ def take_up(space: Space, runs: Runs, homes: Homes, event: i.Restored) -> None:
     if run is None:
         runs.next_request()
         return
+    run.restarts += _may_be_to_blame(run)
+    space.record("run_resumed", runId=run.id)
     _end_calls_of_subruns(space, runs, run)
     for call in [call for call in run.step.calls if call.open]:
         _take_up_call(space, runs, homes, call)
     for call in [call for call in run.step.calls if not call.open and not _was_told(call)]:
         runs.desk.show(call)
-    run.restarts += 1
-    space.record("run_resumed", runId=run.id)
     _take_up_run(space, runs, run)
+
+
+def _may_be_to_blame(run: Run) -> bool:
+    """Whether something of the run was at work in the process that ended; a page's work is not."""
+    at_work = any(call.out and call.holder is None for call in run.step.calls)
+    return at_work or not run.step.ended
 
 
 def _sessions(runs: Runs) -> set[SessionId | None]:
