@@ -205,6 +205,14 @@ def test_a_step_that_was_reached_may_be_taken_up_as_often_as_the_first():
     assert life.thread.run.restarts == 0
 
 
+def test_a_run_that_only_waits_for_a_page_outlives_any_number_of_restarts():
+    life = calling(readOnly=True)
+    for _ in range(RESTARTS_MAX + 2):
+        life = life.restart()
+    assert life.thread.run is not None
+    assert life.thread.run.restarts == 0
+
+
 UNHEARD = Principal("anonymous", when=object())
 
 
