@@ -55,8 +55,8 @@ class Fact:
     """One thing that a durable store must know before a page hears of it (P16).
 
     `kind` is one of run_queued, run_dropped, run_started, run_opened, run_resumed, run_aborted,
-    run_ended, step_ended, call_asked, call_decided, call_dispatched, call_started, call_settled,
-    call_revised, state; `data` names the run or the call. What is kept of them is found by
+    run_ended, subrun_started, step_ended, call_asked, call_decided, call_dispatched,
+    call_started, call_settled, call_revised, state; `data` names the run or the call. What is kept of them is found by
     `keeping`.
     """
 

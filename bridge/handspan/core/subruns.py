@@ -88,5 +88,6 @@ class Subruns:
             step=Step(depth=parent.depth + 1),
         )
         self._live.add(sub)
+        self._space.record("subrun_started", runId=sub.id)
         subrun_started(self._space, sub, event.text)
         self._open_step(sub)
