@@ -53,9 +53,18 @@ class Stage:
         self.waiting = []
         self.writer = Writer(unwritten=unwritten)
         log = SimpleNamespace(held=held, reaches=lambda offset: offset <= 7)
-        thread = SimpleNamespace(epoch="e", log=log, head=7, snapshot=lambda _: snapshot)
-        self.outlets = Outlets(SimpleNamespace(thread=lambda key: thread), self.waiting.append)
-        self.session = SimpleNamespace(id="s", connection=ConnectionId(1))
+        self.call = SimpleNamespace(approval="open")
+        desk = SimpleNamespace(open_calls={"c1": self.call})
+        thread = SimpleNamespace(epoch="e", log=log, head=7, snapshot=lambda _: snapshot, desk=desk)
+        hub = SimpleNamespace(thread=lambda key: thread, threads={KEY: thread})
+        self.outlets = Outlets(hub, self.waiting.append)
+        self.holding = {"c1": (KEY, 1)}
+        self.session = SimpleNamespace(
+            id="s",
+            connection=ConnectionId(1),
+            holding=SimpleNamespace(calls=self.holding),
+            key=lambda thread_id: ThreadKey("ann", thread_id),
+        )
         self.closed = []
         socket = SimpleNamespace(writer=self.writer, close=lambda *how: self.closed.append(how))
         self.outlets.sockets[1] = socket
@@ -72,8 +81,6 @@ ORDERS = [
     ("send_frame", e.SendFrame(CANCEL), [("control", "c1")]),
     ("send_frame", e.SendFrame(QUESTION), [("offer", "c1", 0)]),
     ("send_call", e.SendCall(CALL, 5), [("offer", "c1", 5)]),
-    ("drop_call", e.DropCall("c1", CANCEL), [("withdraw", "c1"), ("control", "c1")]),
-    ("drop_call", e.DropCall("c1", None), [("withdraw", "c1")]),
     ("close_stream", e.CloseStream("t1"), [("close", "t1")]),
     ("open_stream", e.OpenStream(KEY, "e", 3), [("open", 3)]),
     ("open_stream", e.OpenStream(KEY, "e", 8), [("control", None), ("open", 7)]),
@@ -111,10 +118,39 @@ def test_what_waits_is_for_the_socket_of_its_moment_and_not_for_a_later_one(orde
     assert later.told == []
 
 
-def test_a_call_that_was_not_written_needs_no_cancel():
+def test_a_call_that_was_not_written_is_dropped_at_once_and_needs_no_cancel():
     stage = Stage(unwritten=True)
     stage.outlets.drop_call(stage.session, e.DropCall("c1", CANCEL))
+    assert (stage.writer.told, stage.waiting) == ([("withdraw", "c1")], [])
+
+
+def test_the_cancel_of_one_that_was_written_waits_until_its_end_is_kept():
+    stage = Stage()
+    stage.outlets.drop_call(stage.session, e.DropCall("c1", CANCEL))
+    assert stage.writer.told == [("withdraw", "c1")]
+    assert stage.kept() == [("withdraw", "c1"), ("control", "c1")]
+
+
+def test_a_call_that_its_page_has_kept_to_itself_is_not_cancelled():
+    stage = Stage()
+    stage.outlets.drop_call(stage.session, e.DropCall("c1", None))
     assert stage.kept() == [("withdraw", "c1")]
+
+
+@pytest.mark.parametrize("held", [{}, {"c1": (KEY, 2)}])
+def test_p2_a_call_that_was_taken_back_while_it_waited_is_not_sent(held):
+    stage = Stage()
+    stage.outlets.send_call(stage.session, e.SendCall(CALL, 5))
+    stage.holding.clear()
+    stage.holding.update(held)
+    assert stage.kept() == []
+
+
+def test_p10_a_question_that_was_closed_while_it_waited_is_not_asked():
+    stage = Stage()
+    stage.outlets.send_frame(stage.session, e.SendFrame(QUESTION))
+    stage.call.approval = None
+    assert stage.kept() == []
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ class Fact:
 
     `kind` is one of run_queued, run_dropped, run_started, run_opened, run_resumed, run_aborted,
     run_ended, subrun_started, step_ended, call_asked, call_decided, call_dispatched,
-    call_started, call_settled, call_revised, state; `data` names the run or the call. What is kept of them is found by
-    `keeping`.
+    call_started, call_settled, call_revised, state; `data` names the run or the call. What is kept
+    of them is found by `keeping`.
     """
 
     key: ThreadKey

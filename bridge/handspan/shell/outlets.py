@@ -66,10 +66,12 @@ class Outlets:
             self._after(partial(_offer, session, frame.attempt, socket.writer, call))
 
     def drop_call(self, session: Session, effect: e.DropCall) -> None:
-        """Drop what was not written; where it was, cancel it."""
+        """Drop at once what is not written; where it was, cancel it."""
         socket = self.of(session)
-        if socket is not None:
-            self._after(partial(_drop, socket.writer, effect))
+        if socket is None or socket.writer.withdraw(effect.call_id) or effect.cancel is None:
+            return
+        cancel = frame_bytes(effect.cancel)
+        self._after(partial(socket.writer.control, cancel, call_id=effect.call_id))
 
     def close_socket(self, _: Session, effect: e.CloseSocket) -> None:
         """The end, with a code."""
@@ -108,8 +110,3 @@ def _offer(session: Session, attempt: int, writer: Writer, call: tuple[Any, ...]
     held = session.holding.calls.get(call[0])
     if held is not None and held[1] == attempt:
         writer.offer(*call)
-
-
-def _drop(writer: Writer, effect: e.DropCall) -> None:
-    if not writer.withdraw(effect.call_id) and effect.cancel is not None:
-        writer.control(frame_bytes(effect.cancel), call_id=effect.call_id)
