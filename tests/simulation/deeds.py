@@ -186,13 +186,15 @@ def _lie_now(doing: Doing) -> None:
 def _tell_lie(doing: Doing, page: Document) -> None:
     rng = doing.rng
     call_id = rng.choice(list(page.seen_calls)[-3:])
-    attempt = max(1, page.seen_calls[call_id] + rng.choice((-1, 0, 0, 0, 1)))
-    if call_id in page.journal and page.journal[call_id].attempt == attempt:
+    attempt = max(1, page.seen_calls[call_id] + rng.choice((-1, 0, 0, 1, 1)))
+    kind = "tool.started" if rng.random() < 0.4 else "tool.result"
+    entry = page.journal.get(call_id)
+    own = entry is not None and entry.attempt == attempt
+    if own and entry is not None and (kind == "tool.result" or entry.state == "received"):
         return  # of its own call under way: that would be the truth
-    frame: Json = {"type": "tool.result", "callId": call_id, "attempt": attempt}
-    frame["result"] = {"by": f"liar {page.name}", "callId": call_id, "attempt": attempt}
-    if rng.random() < 0.3:
-        frame = {"type": "tool.started", "callId": call_id, "attempt": attempt}
+    frame: Json = {"type": kind, "callId": call_id, "attempt": attempt}
+    if kind == "tool.result":
+        frame["result"] = {"by": f"liar {page.name}", "callId": call_id, "attempt": attempt}
     page.command(frame)
 
 

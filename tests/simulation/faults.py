@@ -17,7 +17,7 @@ from handspan.core.call import CallState
 from handspan.core.endings import Endings
 from handspan.core.homes import Homes
 from handspan.core.thread import Thread
-from handspan.shell import crew, ledger, outlets, writer
+from handspan.shell import crew, ledger, writer
 from handspan_protocol.errors import CallStatus
 
 Fault = Callable[[Callable[[Any, str, Any], None]], None]
@@ -153,7 +153,7 @@ def _resent(change: Any) -> None:
 
 def _lost_cancel(change: Any) -> None:
     """A page at work is not told to stop."""
-    change(outlets, "_drop", lambda writer_, effect: writer_.withdraw(effect.call_id))
+    change(desk, "_REASONS", {})
 
 
 def _no_withdrawal(change: Any) -> None:

@@ -26,7 +26,7 @@ ACTS: Final = {
     "leave_thread": 0.5,
     "look_away": 0.5,
     "list": 0.3,
-    "lie": 2,
+    "lie": 3,
     "intrude": 0.7,
 }
 """What users do, and how often."""

@@ -60,7 +60,7 @@ class World:
         self.life: Life | None = None
         self.lives: list[Life] = []
         self.store: Any = LateStore(self) if plan.durable else MemoryStore()
-        self.runs = self.states = self.strangers = 0
+        self.runs = self.states = self.strangers = self.copies = 0
         self._downs = 0
         """Reasons for which the world is not at rest yet: somebody is still to come back."""
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -220,7 +220,8 @@ class World:
             self.tabs.remove(tab)
 
     def open_copy(self, tab: Tab) -> None:
-        copy = tab.duplicate(f"{tab.name}c{len(self.tabs)}")
+        self.copies += 1
+        copy = tab.duplicate(f"{tab.name}c{self.copies}")
         self.tabs.append(copy)
         copy.load()
 
