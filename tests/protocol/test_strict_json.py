@@ -13,6 +13,7 @@ from types import MappingProxyType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import FULL_FORM
 from tests.protocol.values import JSON, TEXT, exactly
 from tests.protocol.vectors import cases, each
 
@@ -91,7 +92,7 @@ def test_p4_both_ways_read_what_the_standard_library_writes(value):
 
 
 @given(st.text(alphabet='[]{}",:0123456789.eE+-\\udDtruefalsn ', max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=300 if FULL_FORM else 120)
 def test_p14_any_text_is_a_value_or_a_peer_error_and_both_ways_agree(text):
     if not strict_json._differs(text.encode()):
         assert answer(strict_json._parse_fast, text) == answer(strict_json._parse_exactly, text)
@@ -147,7 +148,7 @@ def test_p14_a_refusal_says_nothing_of_the_parser():
 
 
 @given(JSON)
-@settings(max_examples=300)
+@settings(max_examples=300 if FULL_FORM else 120)
 def test_p4_what_json_can_hold_round_trips_exactly(value):
     assert exactly(parse_json(encode(value))) == exactly(value)
 
