@@ -160,6 +160,10 @@ class FakeStore:
         ]
         return sorted(found, key=lambda thread: (-thread.updated_at, thread.key))[:limit]
 
+    def has_call(self, principal: str, name: str) -> bool:
+        found = self.seen.threads.items()
+        return any(k.principal == principal and ("call", name) in entries for k, entries in found)
+
     def unfinished(self) -> Sequence[ThreadKey]:
         self._at_work()
         return [

@@ -168,6 +168,9 @@ class Store(Protocol):
     ) -> Sequence[KeptThread]:
         """The threads that are kept, of one principal or of all, newest first, so many at most."""
 
+    def has_call(self, principal: str, name: str) -> bool:
+        """Whether a thread of this principal has an entry of the part "call" and of this name."""
+
     def unfinished(self) -> Sequence[ThreadKey]:
         """The threads that have an entry of the part "run"."""
 

@@ -7,6 +7,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from ag_ui.core import ToolCallArgsEvent, ToolCallEndEvent, ToolCallStartEvent
 from tests.acceptance.restarts import service
 
 from handspan import Bridge, Run
@@ -414,6 +415,24 @@ async def test_observers_see_every_event_once_also_what_is_not_kept_yet() -> Non
         page = await here.page(tools={"t": lambda args: 1})
         await page.run("go").finished
         assert seen == [event["type"] for event in page.thread().events]
+
+
+async def test_p7_a_providers_id_is_not_given_to_a_call_of_another_thread_after_a_restart() -> None:
+    """A page may still have an answer for the first one, and names it by its id alone."""
+
+    async def agent(run: Run) -> Any:
+        if run.depth == 0:
+            yield ToolCallStartEvent(tool_call_id="call_1", tool_call_name="t")
+            yield ToolCallArgsEvent(tool_call_id="call_1", delta="{}")
+            yield ToolCallEndEvent(tool_call_id="call_1")
+
+    async with service(agent) as here:
+        page = await here.page(threads=["a", "b"], tools={"t": lambda args: 1})
+        await page.run("go", thread_id="a").finished
+        await here.restart()
+        await page.reconnect()
+        await page.run("go", thread_id="b").finished
+        assert [call.call_id for call in page.calls] == ["call_1", "c-1"]
 
 
 async def never() -> None:

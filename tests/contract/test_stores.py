@@ -183,6 +183,37 @@ def test_a_thread_is_told_until_all_of_it_is_dropped(stage: Any) -> None:
     assert told() == []
 
 
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_list_of_threads_may_be_cut_to_the_newest(stage: Any, settled: bool) -> None:
+    with stage.hold():
+        for n in range(4):
+            stage.clock.now = 1_000.0 + n
+            stage.write(Put(ThreadKey("ann", ThreadId(f"n{n}")), "about", "", b"%d" % n))
+        if not settled:
+            assert [t.key.thread_id for t in stage.store.threads("ann", 2)] == ["n3", "n2"]
+    stage.settle()
+    assert [t.key.thread_id for t in stage.store.threads("ann", 2)] == ["n3", "n2"]
+    with stage.hold():
+        stage.clock.now = 1_010.0
+        stage.write(message(ThreadKey("ann", ThreadId("n0")), "m"))
+        newest = stage.store.threads("ann", 2)
+        assert [(t.key.thread_id, t.about) for t in newest] == [("n0", b"0"), ("n3", b"3")]
+        assert stage.store.threads("bob", 2) == []
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_call_is_known_by_its_name_among_all_threads_of_its_principal(
+    stage: Any, settled: bool
+) -> None:
+    with stage.hold():
+        stage.write(Put(T1, "call", "c1", b"{}"), message(T1, "c2"))
+        if not settled:
+            assert stage.store.has_call("ann", "c1")
+    stage.settle()
+    found = [stage.store.has_call(*of) for of in [("ann", "c1"), ("bob", "c1"), ("ann", "c2")]]
+    assert found == [True, False, False]
+
+
 def test_threads_with_a_run_are_unfinished(stage: Any) -> None:
     def told() -> list[ThreadKey]:
         return sorted(stage.store.unfinished())

@@ -35,6 +35,9 @@ class Broken(FakeStore):
     def thread(self, key):
         raise Unavailable("the disk is gone")
 
+    def has_call(self, principal, name):
+        raise Unavailable("the disk is gone")
+
 
 def a_hub(store=None, **policy):
     roster = Roster(("default",), {})
@@ -84,15 +87,19 @@ def test_a_thread_that_cannot_be_read_is_not_there_and_harms_no_other(create, ca
     assert hub.threads == {}
 
 
-def test_p7_the_ids_of_a_store_are_another_threads_only_if_it_had_them_first():
+def test_p7_the_id_of_a_call_that_is_only_kept_is_given_to_no_other_thread():
+    """Its page may have outlived the process, and name it by its id alone."""
     hub = a_hub(stored())
-    taken = hub._make(T2, ())
-    assert hub._sources[T2].claim_call("c1") == "c1"
+    hub.thread(T2)
+    assert hub._sources[T2].claim_call("c1") == "c-1"
     hub.thread(T1)
-    assert hub.calls["ann", CallId("c1")] == T2
-    hub.drop(T1)
-    assert hub.calls["ann", CallId("c1")] == T2
-    assert taken is hub.threads[T2]
+    assert hub.calls["ann", CallId("c1")] == T1
+
+
+def test_p7_where_the_store_cannot_say_a_fresh_id_is_right():
+    hub = a_hub(stored(Broken))
+    hub._make(T2, ())
+    assert hub._sources[T2].claim_call("c9") == "c-1"
 
 
 def test_p12_the_oldest_calls_of_a_thread_are_found_no_longer():

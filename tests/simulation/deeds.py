@@ -195,6 +195,7 @@ def _tell_lie(doing: Doing, page: Document) -> None:
     frame: Json = {"type": kind, "callId": call_id, "attempt": attempt}
     if kind == "tool.result":
         frame["result"] = {"by": f"liar {page.name}", "callId": call_id, "attempt": attempt}
+        page.lied.add(call_id)
     page.command(frame)
 
 

@@ -84,6 +84,8 @@ class Document:
     line: "Line | None" = None
     threads: dict[str, Cursor] = field(default_factory=dict)
     journal: dict[str, Entry] = field(default_factory=dict)
+    lied: set[str] = field(default_factory=set)
+    """Calls that it answered before it had them; of what it then does nobody tells it to stop."""
     waiting: dict[str, Command] = field(default_factory=dict)
     questions: dict[str, str] = field(default_factory=dict)
     """Digests of the open approval requests, by call."""

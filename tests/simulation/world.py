@@ -131,7 +131,7 @@ class World:
                 yield f"{page.name} is not connected ({page.down})"
             for command in page.waiting.values():
                 yield f"{page.name} waits for the answer to {command.frame}"
-            for call_id in page.journal:
+            for call_id in page.journal.keys() - page.lied:
                 yield f"{page.name} has call {call_id} in its journal"
             for thread_id, cursor in page.threads.items():
                 head = self.head(thread_id)

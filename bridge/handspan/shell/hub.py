@@ -167,9 +167,21 @@ class Hub:
                 return
 
     def known_elsewhere(self, key: ThreadKey, call_id: CallId) -> bool:
-        """Whether another thread of the same principal, perhaps gone, is known by this call."""
+        """Whether another thread of the same principal, perhaps gone, is known by this call.
+
+        A thread that is only in the store counts: a page that outlived the process may still
+        have an answer for it.
+        """
         name = (key.principal, call_id)
-        return name in self._retired or self.calls.get(name, key) != key
+        if name in self._retired or self.calls.get(name, key) != key:
+            return True
+        return name not in self.calls and self._is_kept(key.principal, call_id)
+
+    def _is_kept(self, principal: str, call_id: CallId) -> bool:
+        try:
+            return self._store is not None and self._store.has_call(principal, call_id)
+        except Unavailable:
+            return True  # a fresh id is always right
 
     def retire(self, key: ThreadKey, call_id: CallId) -> None:
         """Keep the id of a call whose thread is gone from being had anew, for a while."""

@@ -31,6 +31,9 @@ class MemoryStore:
     ) -> Sequence[KeptThread]:
         return ()
 
+    def has_call(self, principal: str, name: str) -> bool:
+        return False
+
     def unfinished(self) -> Sequence[ThreadKey]:
         return ()
 

@@ -109,6 +109,14 @@ class Reading:
             for *ids, updated_at, about in rows
         }
 
+    def has_call(self, principal: str, name: str) -> bool:
+        """Whether a thread of this principal has a call of this name."""
+        found = self._connection.execute(
+            "SELECT 1 FROM thread_entries WHERE part = 'call' AND principal = ? AND name = ?",
+            (schema.stored(principal), schema.stored(name)),
+        )
+        return found.fetchone() is not None
+
     def runs(self) -> dict[ThreadKey, Entries]:
         """The names of the entries of the part "run", by thread; their bodies are not read."""
         found: dict[ThreadKey, Entries] = defaultdict(dict)

@@ -40,6 +40,8 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
         )""",
         """CREATE INDEX unfinished ON thread_entries (principal, thread_id, name)
             WHERE part = 'run'""",
+        """CREATE INDEX calls ON thread_entries (principal, name)
+            WHERE part = 'call'""",
         """CREATE TABLE session_entries (
             seq INTEGER PRIMARY KEY, session_id TEXT NOT NULL,
             part TEXT NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL,

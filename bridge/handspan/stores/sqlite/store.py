@@ -244,6 +244,18 @@ class SQLiteStore:
                 _list_anew(found, change.scope, change, at)
         return sorted(found.values(), key=lambda thread: (-thread.updated_at, thread.key))[:limit]
 
+    def has_call(self, principal: str, name: str) -> bool:
+        _, reading = self._at_work()
+        with self._view() as waiting:
+            if reading.has_call(principal, name):
+                return True
+        return any(
+            isinstance(change, Put)
+            and isinstance(change.scope, ThreadKey)
+            and (change.scope.principal, change.part, change.name) == (principal, "call", name)
+            for change, _ in _changes(waiting)
+        )
+
     def unfinished(self) -> Sequence[ThreadKey]:
         _, reading = self._at_work()
         with self._view() as waiting:
