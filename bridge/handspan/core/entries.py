@@ -19,8 +19,9 @@ which make entries of machines and machines of entries; a `ports.Store` keeps th
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
+from handspan_protocol.codec import encode, parse_json
 from handspan_protocol.ids import SessionId
 
 from .parties import ThreadKey
@@ -56,3 +57,21 @@ class Drop:
 
 
 Change = Put | Drop
+
+
+KEPT_NESTING: Final = 512
+"""Levels of an entry that are read: twice what can be written."""
+
+
+def as_text(value: Any) -> str:
+    """A value that may be as deep as JSON is ever written, so that it can stand inside an entry."""
+    return encode(value).decode()
+
+
+def read(body: bytes | str) -> Any:
+    """What an entry, or a text inside one, holds.
+
+    Raises:
+        PeerError: it is no JSON: somebody else wrote it.
+    """
+    return parse_json(body, nesting=KEPT_NESTING)

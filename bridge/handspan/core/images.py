@@ -9,7 +9,7 @@ Above sit `keeping` and `revival`.
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
-from handspan_protocol.errors import CallCode
+from handspan_protocol.errors import CallCode, UsageError
 from handspan_protocol.frames import ContextItem
 from handspan_protocol.ids import CallId, MessageId, RunId, SessionId
 from handspan_protocol.tools import Refusal, read_tool, to_wire
@@ -17,6 +17,7 @@ from handspan_protocol.tools import Refusal, read_tool, to_wire
 from .answer import Answer
 from .arguments import Compile, SchemaRefusal, ToolSpec
 from .call import Approval, Call, CallEvent, CallState, Settlement
+from .entries import as_text, read
 from .inputs import InvokeRequested, RunRequested
 from .parties import Asker, Principal
 from .run import Run, Step
@@ -43,7 +44,7 @@ def call_image(call: Call) -> Image:
         "attempt": call.attempt,
         "held": call.held,
         "asked": call.asked,
-        "decision": call.decision,
+        "decision": None if call.decision is None else as_text(call.decision),
         "last": call.last,
     }
     if call.settlement is not None:
@@ -53,7 +54,7 @@ def call_image(call: Call) -> Image:
     approval = call.approval
     return image | {
         "raw": call.raw,
-        "args": call.args,
+        "args": as_text(call.args),
         "ended": call.ended,
         "overLimit": call.over_limit,
         "judged": call.judged,
@@ -77,7 +78,7 @@ def read_call(call_id: CallId, image: Mapping[str, Json], find_tool: FindTool) -
         attempt=image["attempt"],
         held={SessionId(session): attempt for session, attempt in image["held"].items()},
         asked=image["asked"],
-        decision=None if image["decision"] is None else tuple(image["decision"]),
+        decision=None if image["decision"] is None else tuple(read(image["decision"])),
         last=image["last"],
     )
     if "settled" in image:
@@ -86,7 +87,7 @@ def read_call(call_id: CallId, image: Mapping[str, Json], find_tool: FindTool) -
         call.revised = None if image["revised"] is None else _read_settlement(image["revised"])
         return call
     call.pieces = [image["raw"]]
-    call.args = image["args"]
+    call.args = read(image["args"])
     call.ended, call.over_limit = image["ended"], image["overLimit"]
     call.judged, call.holder = image["judged"], image["holder"]
     call.lost_as = CallCode(image["lostAs"])
@@ -109,8 +110,8 @@ def _settlement_image(settlement: Settlement) -> Image:
     return {
         "by": settlement.by.value,
         "code": settlement.code,
-        "value": answer.value,
-        "content": answer.content,
+        "value": as_text(answer.value),
+        "content": None if answer.content is None else as_text(answer.content),
         "errorCode": answer.error_code,
         "errorMessage": answer.error_message,
         "answerCode": answer.code,
@@ -119,8 +120,8 @@ def _settlement_image(settlement: Settlement) -> Image:
 
 def _read_settlement(image: Mapping[str, Json]) -> Settlement:
     answer = Answer(
-        value=image["value"],
-        content=None if image["content"] is None else tuple(image["content"]),
+        value=read(image["value"]),
+        content=None if image["content"] is None else tuple(read(image["content"])),
         error_code=image["errorCode"],
         error_message=image["errorMessage"],
         code=_code(image["answerCode"]),
@@ -137,7 +138,9 @@ def _code(value: str | None) -> CallCode | None:
 
 def tool_image(spec: ToolSpec, *, server: bool) -> Image:
     """A page's tool as it registered it; of one of the server's the name is enough."""
-    return {"server": spec.name} if server else to_wire(spec.tool)
+    if server:
+        return {"server": spec.name, "digest": spec.digest}
+    return to_wire(spec.tool)
 
 
 def read_page_tool(image: Json, compile_schema: Compile) -> ToolSpec | None:
@@ -155,13 +158,12 @@ def read_page_tool(image: Json, compile_schema: Compile) -> ToolSpec | None:
 def request_image(request: Request, began: tuple[ContextItem, ...]) -> Image:
     """What was asked for; `began`: what the page said of itself when the run began.
 
-    Raises:
-        UsageError: the principal has attributes that JSON cannot hold.
+    A principal whose attributes JSON cannot hold is kept without them: its run is not taken up.
     """
     common: Image = {
         "asker": [request.asker.session, request.asker.ticket],
         "ifBusy": request.if_busy,
-        "principal": [request.principal.id, dict(request.principal.attributes)],
+        "principal": _principal_image(request.principal),
         "began": [context_image(item) for item in began],
     }
     if isinstance(request, InvokeRequested):
@@ -183,7 +185,8 @@ def read_request(run_id: RunId, image: Mapping[str, Json]) -> Request:
     """The request as it was, under the id that its run has."""
     session, ticket = image["asker"]
     principal_id, attributes = image["principal"]
-    asker, principal = Asker(session, ticket), Principal(principal_id, **attributes)
+    asker = Asker(session, ticket)
+    principal = Principal(principal_id, **({} if attributes is None else read(attributes)))
     if_busy = cast("IfBusy", image["ifBusy"])
     if "invoke" in image:
         return InvokeRequested(
@@ -206,6 +209,18 @@ def read_request(run_id: RunId, image: Mapping[str, Json]) -> Request:
         if_busy=if_busy,
         principal=principal,
     )
+
+
+def _principal_image(principal: Principal) -> list[Json]:
+    try:
+        return [principal.id, as_text(dict(principal.attributes))]
+    except UsageError:
+        return [principal.id, None]
+
+
+def is_whole(image: Mapping[str, Json]) -> bool:
+    """Whether all of the request could be kept."""
+    return image["principal"][1] is not None
 
 
 def context_image(item: ContextItem) -> list[Json]:
@@ -233,7 +248,7 @@ def run_image(run: Run) -> Image:
         "fingerprint": run.fingerprint,
         "repeats": run.repeats,
         "reflecting": run.reflecting,
-        "output": run.output,
+        "output": as_text(run.output),
         "hasOutput": run.has_output,
         "subsMade": run.subs_made,
         "depth": step.depth,
@@ -264,7 +279,7 @@ def read_run(request: Request, image: Mapping[str, Json], calls: Mapping[CallId,
         fingerprint=image["fingerprint"],
         repeats=image["repeats"],
         reflecting=image["reflecting"],
-        output=image["output"],
+        output=read(image["output"]),
         has_output=image["hasOutput"],
         subs_made=image["subsMade"],
     )

@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from handspan_protocol.codec import encode
-from handspan_protocol.errors import UsageError
 from handspan_protocol.ids import CallId, RunId
 
 from .admission import Request
 from .effects import Fact
-from .entries import Change, Drop, Entry, Put
+from .entries import Change, Drop, Entry, Put, as_text
 from .images import call_image, request_image, run_image
 from .runs import Runs
 from .space import Space
@@ -185,7 +184,7 @@ class Keeping:
         kept = self._asked.get(name)
         if kept is None or kept[0] is not request or kept[1] is not began:
             self._asked[name] = (request, began)
-            yield Put(self._space.key, "request", name, _asked_for(request, began))
+            yield Put(self._space.key, "request", name, encode(request_image(request, began)))
             yield Put(self._space.key, "used", name, b"true")
 
     # ---- the rest ----------------------------------------------------------------------------
@@ -197,7 +196,7 @@ class Keeping:
         title = self._title = self._title or title_of(space.transcript.messages)
         if (title, *about) != self._about:
             self._about = (title, runs.endings.last_run, set(allowed), about[2])
-            told = {"title": title, "lastRun": about[0], "allowed": sorted(allowed)}
+            told = {"title": title, "lastRun": as_text(about[0]), "allowed": sorted(allowed)}
             yield from self._put("about", "", encode({**told, "stateChanged": about[2]}))
 
     def _put(self, part: str, name: str, body: bytes) -> Iterator[Change]:
@@ -217,11 +216,3 @@ def title_of(messages: Iterable[dict[str, Json]]) -> str | None:
         if message["role"] == "user" and isinstance(message["content"], str):
             return str(message["content"])[:TITLE_CHARS]
     return None
-
-
-def _asked_for(request: Request, began: Any) -> bytes:
-    """The request as JSON; empty when its principal cannot be written down: it is not taken up."""
-    try:
-        return encode(request_image(request, began))
-    except UsageError:
-        return b"null"

@@ -21,9 +21,19 @@ from handspan_protocol.ids import DocumentId
 Json = Any
 Name = tuple[DocumentId, str]
 
-KEPT: Final = frozenset({f.RunStart, f.ToolInvoke, f.StateUpdate, f.ThreadOpen, f.ThreadDelete})
-"""Carried out twice they would do it twice, or be told that they had been; the others are known by
-what they name (a call and its attempt, a digest), or say what every hello says."""
+KEPT: Final = frozenset(
+    {
+        f.RunStart,
+        f.RunAbort,
+        f.ToolInvoke,
+        f.ToolStarted,
+        f.StateUpdate,
+        f.ThreadOpen,
+        f.ThreadDelete,
+    }
+)
+"""Carried out twice they would do it twice, or be answered otherwise than the first time; the
+others are known by what they name (an attempt, a digest), or say what every hello says."""
 
 
 @dataclass(slots=True)

@@ -23,17 +23,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from handspan_protocol.codec import parse_json
 from handspan_protocol.errors import CallCode, RunCode
 from handspan_protocol.ids import CallId, RunId, SessionId
 
 from . import inputs as i
 from .arguments import Compile, ToolSpec
 from .call import Call, CallEvent, CallState, refusal
-from .entries import Entry
+from .entries import Entry, read
 from .homes import Homes
-from .images import read_call, read_context, read_page_tool, read_request, read_run
-from .parties import Asker
+from .images import (
+    is_whole,
+    read_call,
+    read_context,
+    read_page_tool,
+    read_request,
+    read_run,
+)
 from .reports import show_results
 from .run import Run, Step
 from .runs import Runs
@@ -52,9 +57,6 @@ _SUB_LOST: Final = "the server was restarted while this call was under way"
 RESTARTS_MAX: Final = 3
 """Times that one step is at work when its process ends; it must not end processes for ever."""
 
-NOBODYS: Final = i.RunRequested(asker=Asker(None, ""))
-"""In place of a request that could not be written down."""
-
 
 # ---- from entries ----------------------------------------------------------------------------
 
@@ -63,7 +65,7 @@ def load(space: Space, runs: Runs, entries: Iterable[Entry], compile_schema: Com
     """Make the thread what it was; nothing moves yet."""
     parts: dict[str, dict[str, Json]] = defaultdict(dict)
     for entry in entries:
-        parts[entry.part][entry.name] = parse_json(entry.body)
+        parts[entry.part][entry.name] = read(entry.body)
     _load_history(space, runs, parts)
     calls = runs.desk.calls
     for name, image in parts["call"].items():
@@ -78,7 +80,7 @@ def _load_history(space: Space, runs: Runs, parts: Mapping[str, Mapping[str, Jso
     if "" in parts["state"]:
         space.transcript.state = parts["state"][""]
     about = parts["about"].get("", {})
-    runs.endings.last_run = about.get("lastRun")
+    runs.endings.last_run = read(about.get("lastRun", "null"))
     runs.desk.approvals.allowed.update(about.get("allowed", ()))
     space.state_changed_between = about.get("stateChanged", False)
     runs.live.used.update(RunId(name) for name in parts["used"])
@@ -86,7 +88,8 @@ def _load_history(space: Space, runs: Runs, parts: Mapping[str, Mapping[str, Jso
 
 def _find(tool: Json, space: Space, compile_schema: Compile) -> ToolSpec | None:
     if "server" in tool:
-        return space.server.get(tool["server"])
+        spec = space.server.get(tool["server"])
+        return None if spec is None else replace(spec, digest=tool["digest"])
     return read_page_tool(tool, compile_schema)
 
 
@@ -94,15 +97,17 @@ def _load_runs(
     runs: Runs, images: Mapping[str, Mapping[str, Json]], requests: Mapping[str, Json]
 ) -> None:
     for name, image in sorted(images.items(), key=lambda item: item[1]["place"]):
-        run_id, asked = RunId(name), requests.get(name)
-        request = read_request(run_id, asked) if asked else replace(NOBODYS, run_id=run_id)
+        asked = requests[name]
+        request = read_request(RunId(name), asked)
         if "depth" in image:
             run = read_run(request, image, runs.desk.calls)
-            run.unheard = not asked
-            run.context_began = read_context(asked["began"]) if asked else ()
+            run.unheard = not is_whole(asked)
+            run.context_began = read_context(asked["began"])
             _load_run(runs, run)
-        elif asked:
+        else:
             runs.queue.append(request)
+            if not is_whole(asked):
+                runs.unheard.add(RunId(name))
 
 
 def _load_run(runs: Runs, run: Run) -> None:
@@ -191,24 +196,34 @@ def _take_up_call(space: Space, runs: Runs, homes: Homes, call: Call) -> None:
     if call.approval is not None:
         expires_at = space.now + policy.approval_timeout
         call.approval = replace(call.approval, expires_at=expires_at)
-    if call.spec is None and call.state in (CallState.QUEUED, CallState.WAITING_APPROVAL):
+    if call.state in (CallState.QUEUED, CallState.WAITING_APPROVAL) and _is_another(space, call):
         homes.without_tool(call)
         return
     away = call.holder is not None and (call.holder not in space.pages or call.spec is None)
     if away or call.homeless_until is not None:
         homes.left_behind(call)
     elif call.out and call.holder is None:
-        _repeat_or_lose(runs, call)
+        _repeat_or_lose(space, runs, homes, call)
     elif call.out and call.spec is not None:
         call.deadline = space.now + policy.timeout_of(call.spec.tool.timeout_ms)
         runs.desk.tell_holder(call)
 
 
-def _repeat_or_lose(runs: Runs, call: Call) -> None:
+def _is_another(space: Space, call: Call) -> bool:
+    """Whether the server's tool that this call is for is gone, or another one than it was."""
+    if call.spec is None:
+        return True
+    now = space.server.get(call.spec.name)
+    return now is not None and call.holder is None and now.digest != call.spec.digest
+
+
+def _repeat_or_lose(space: Space, runs: Runs, homes: Homes, call: Call) -> None:
     """A server tool was at work in the process that is no more."""
     if call.repeatable:
         call.move(CallEvent.LOST)
         call.deadline = None
+        if _is_another(space, call):
+            homes.without_tool(call)
     else:
         lost = refusal(CallEvent.LOST_FOR_GOOD, CallCode.OUTCOME_UNKNOWN, _LOST)
         runs.desk.settle(call, lost)

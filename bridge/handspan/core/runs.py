@@ -70,6 +70,8 @@ class Runs:
         self.subruns = Subruns(space, self.live, roster.agents, self.start_step)
         self.suggesting = Suggesting(space, roster.hooks)
         self.queue: deque[Request] = deque()
+        self.unheard: set[RunId] = set()
+        """Of those that wait: whose request could not be kept over a restart."""
         self._roster = roster
 
     @property
@@ -118,12 +120,18 @@ class Runs:
 
     # ---- beginning ---------------------------------------------------------------------------
 
-    def _begin(self, request: Request) -> None:
+    def _new_run(self, request: Request) -> Run:
+        """The thread is this run's."""
         assert request.run_id is not None  # given in `requested`
         self.suggesting.stop()
         run = Run(id=request.run_id, request=request, agent="default", principal=request.principal)
         self.live.add(run)
         self.space.record("run_started", runId=run.id)
+        return run
+
+    def _begin(self, request: Request, restarts: int = 0) -> None:
+        run = self._new_run(request)
+        run.restarts = restarts
         if "before_run" in self._roster.hooks:
             run.asking = "before_run"
             self.space.do(JudgeRun(run.id, request))
@@ -133,7 +141,7 @@ class Runs:
     def begin_again(self, run: Run) -> None:
         """A run that nobody has seen yet begins once more, after a restart."""
         self.live.remove(run)
-        self._begin(run.request)
+        self._begin(run.request, run.restarts)
 
     def run_judged(self, event: i.RunJudged) -> None:
         """`before_run` let it begin, perhaps changed; or it is over before its first step."""
@@ -355,15 +363,25 @@ class Runs:
         self.space.do(RunOver(request.asker, value))
 
     def next_request(self) -> None:
-        """The queue's head takes the thread; what can no longer start is answered and skipped."""
+        """The queue's head takes the thread; what can no longer start fails at once."""
         while self.run is None and self.queue:
             request = self.queue.popleft()
             problem = why_not(request, self.space, self._roster)
+            if request.run_id in self.unheard:
+                problem = PeerError(CommandCode.INTERNAL, "the server was restarted")
+            self.count(request, running=1, queued=-1)
             if problem is None:
-                self.count(request, running=1, queued=-1)
                 self._begin(request)
             else:
-                self._drop_queued(request)
+                self._begin_in_vain(request, problem)
+
+    def _begin_in_vain(self, request: Request, problem: PeerError) -> None:
+        """It was accepted, and can no longer be carried out: everybody sees that it failed."""
+        run = self._new_run(request)
+        said = request.message if isinstance(request, i.RunRequested) else None
+        fits = problem.code is not CommandCode.TOO_LARGE
+        run_started(self.space, run, said if fits else None)
+        self.endings.fail(run, RunCode.AGENT_ERROR, problem.message)
 
     # ---- parts -------------------------------------------------------------------------------
 

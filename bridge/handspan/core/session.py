@@ -33,7 +33,7 @@ from .parties import ConnectionId, IdSource, PageView, Principal, ThreadKey
 from .policy import Policy
 from .replies import Replies
 from .session_inputs import SessionInput
-from .session_keeping import SessionKeeping, load
+from .session_keeping import KnownTools, SessionKeeping, load
 from .toolset import ToolSet
 
 Json = Any
@@ -105,9 +105,11 @@ class Session:
         """From now on it is kept."""
         self.keeping = SessionKeeping(self)
 
-    def restore(self, entries: Iterable[Entry], now: float) -> None:
+    def restore(
+        self, entries: Iterable[Entry], now: float, known: KnownTools | None = None
+    ) -> None:
         """Be what a store has of it: a session whose page has just lost its socket."""
-        load(self, entries, self._compile)
+        load(self, entries, self._compile, {} if known is None else known)
         self.keeping = SessionKeeping(self)
         self._lost_at = self._seen_at = now
 

@@ -9,13 +9,13 @@ See `entries` for the parts. Above sits `session`.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from handspan_protocol.codec import encode, parse_json
+from handspan_protocol.codec import encode
 from handspan_protocol.errors import UsageError
 from handspan_protocol.ids import DocumentId
 from handspan_protocol.tools import to_wire
 
-from .arguments import Compile
-from .entries import Change, Drop, Entry, Put
+from .arguments import Compile, ToolSpec
+from .entries import Change, Drop, Entry, Put, as_text, read
 from .images import context_image, read_context, read_page_tool
 from .parties import Principal
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .session import Session
 
 Json = Any
+
+KnownTools = dict[bytes, tuple[int, list[ToolSpec]]]
+"""Tool sets by what a store has of them: the pages of one application have the same ones."""
 
 
 class SessionKeeping:
@@ -81,9 +84,10 @@ def _image(session: "Session") -> bytes:
     common = {"origin": session.origin, "document": session.document, "secrets": hashes}
     principal = session.principal
     try:
-        return encode({**common, "principal": [principal.id, dict(principal.attributes)]})
+        attributes = as_text(dict(principal.attributes))
     except UsageError:  # they are the application's own, and come anew with the page
-        return encode({**common, "principal": [principal.id, {}]})
+        attributes = "{}"
+    return encode({**common, "principal": [principal.id, attributes]})
 
 
 # ---- the way back ----------------------------------------------------------------------------
@@ -93,26 +97,34 @@ def owner_of(entries: Iterable[Entry]) -> tuple[Principal, str | None] | None:
     """Whose the session is, and the Origin it came from; None: it never was welcomed."""
     for entry in entries:
         if entry.part == "self":
-            image = parse_json(entry.body)
+            image = read(entry.body)
             principal_id, attributes = image["principal"]
-            return Principal(principal_id, **attributes), image["origin"]
+            return Principal(principal_id, **read(attributes)), image["origin"]
     return None
 
 
-def load(session: "Session", entries: Iterable[Entry], compile_schema: Compile) -> None:
-    """Make the session what it was."""
+def load(
+    session: "Session", entries: Iterable[Entry], compile_schema: Compile, known: KnownTools
+) -> None:
+    """Make the session what it was; what `known` has of tools is not compiled again."""
     for entry in entries:
-        image = parse_json(entry.body)
         match entry.part:
             case "self":
+                image = read(entry.body)
                 session.document = DocumentId(image["document"])
                 session.secrets.hashes = tuple(bytes.fromhex(each) for each in image["secrets"])
             case "tools":
-                revision, tools = image
-                specs = [read_page_tool(tool, compile_schema) for tool in tools]
-                session.tools.restore(revision, [spec for spec in specs if spec is not None])
+                if entry.body not in known:
+                    known[entry.body] = _read_tools(entry.body, compile_schema)
+                session.tools.restore(*known[entry.body])
             case "context":
-                session.context.replace(read_context(image))
+                session.context.replace(read_context(read(entry.body)))
             case "reply":
                 document, _, command = entry.name.partition(" ")
-                session.replies.restore((DocumentId(document), command), image)
+                session.replies.restore((DocumentId(document), command), read(entry.body))
+
+
+def _read_tools(body: bytes, compile_schema: Compile) -> tuple[int, list[ToolSpec]]:
+    revision, tools = read(body)
+    specs = [read_page_tool(tool, compile_schema) for tool in tools]
+    return revision, [spec for spec in specs if spec is not None]

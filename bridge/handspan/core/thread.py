@@ -20,7 +20,7 @@ from handspan_protocol.ids import CallId, SessionId
 from . import inputs as i
 from .admission import Roster
 from .arguments import Compile
-from .call import Call
+from .call import Call, CallState
 from .desk import Desk
 from .effects import Broke, Fact, ThreadEffect, ThreadOver
 from .entries import Change, Entry
@@ -260,7 +260,11 @@ class Thread:
 
     def _call_refused(self, event: i.CallRefused) -> None:
         call = self.desk.open_calls.get(event.call_id)
-        if call is not None and call.holder == event.session and call.attempt == event.attempt:
+        if call is None or call.holder != event.session or call.attempt != event.attempt:
+            return
+        if call.state is CallState.STARTED:  # of a process that allowed more
+            self.homes.left_behind(call)
+        else:
             self.desk.refuse(call, CallCode.LIMIT, "the page holds too many open calls")
 
     def _approval_given(self, event: i.ApprovalGiven) -> None:

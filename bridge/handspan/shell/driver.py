@@ -24,10 +24,10 @@ from handspan.core.entries import Entry
 from handspan.core.parties import Asker, Principal, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import Session
-from handspan.core.session_keeping import owner_of
+from handspan.core.session_keeping import KnownTools, owner_of
 from handspan.core.thread import Roster, Thread
 from handspan.ports import Clock, Handle, Store
-from handspan_protocol.errors import CloseCode, CommandCode, PeerError
+from handspan_protocol.errors import CommandCode, PeerError
 from handspan_protocol.ids import SessionId
 
 from . import lifetime, observers
@@ -168,13 +168,16 @@ class Driver:
             _LOG.error(
                 "session %s: %s failed: %s", session_id, type(message).__name__, where(error)
             )
-            socket = self.outlets.of(session)
-            if socket is not None:
-                socket.close(CloseCode.OUR_FAULT)
+            self.outlets.give_up(session)
         self.timers.keep(session_id, session.next_deadline())
 
     def _nobody_home(self, message: i.ThreadInput) -> None:
-        """A command for a thread that is not there is still answered."""
+        """A command for a thread that is not there is still answered.
+
+        A page that opens one that cannot be read begins anew: it would hear nothing of it.
+        """
+        if isinstance(message, i.PageOpened):
+            self.outlets.give_up(self.hub.sessions.get(message.page.session))
         asker = getattr(message, "asker", None)
         if asker is None:
             return
@@ -232,9 +235,6 @@ class Driver:
     def _start_tool(self, thread: Thread, effect: e.StartTool) -> None:
         """Not before it is kept that it may: else it could run once more after a crash (P2)."""
         self.ledger.after(partial(self.workers.start_tool, thread, effect))
-
-    def _stop_tool(self, thread: Thread, effect: e.StopTool) -> None:
-        self.ledger.after(partial(self.workers.stop_tool, thread, effect))
 
     def _reply_effect(self, _: Thread, effect: e.Reply) -> None:
         self._reply(effect.asker, effect.result, effect.error)
@@ -323,13 +323,15 @@ class Driver:
 
     # ---- the beginning and the end -----------------------------------------------------------
 
-    def restore_session(self, session_id: SessionId, entries: Sequence[Entry]) -> None:
-        """Have a session again that the store has."""
+    def restore_session(
+        self, session_id: SessionId, entries: Sequence[Entry], known: KnownTools
+    ) -> None:
+        """Have a session again that the store has; `known`: tool sets that were read already."""
         owner = owner_of(entries)
         if owner is None:
             return
         session = self._session(session_id, *owner)
-        session.restore(entries, self.clock.now())
+        session.restore(entries, self.clock.now(), known)
         self.hub.sessions[session_id] = session
         self.timers.keep(session_id, session.next_deadline())
 
@@ -364,7 +366,7 @@ _THREAD_EFFECTS: Mapping[type, Callable[[Driver, Thread, Any], None]] = {
     e.StartStep: lambda driver, thread, effect: driver.workers.start_step(thread, effect),
     e.StopStep: lambda driver, thread, effect: driver.workers.stop_step(thread, effect),
     e.StartTool: Driver._start_tool,
-    e.StopTool: Driver._stop_tool,
+    e.StopTool: lambda driver, thread, effect: driver.workers.stop_tool(thread, effect),
     e.GiveValue: lambda driver, _, effect: driver.waiters.give(effect),
     e.JudgeStops: lambda driver, thread, effect: driver.asking.judge_stops(thread, effect),
     e.GiveResult: lambda driver, thread, effect: driver.asking.subrun_over(thread, effect),

@@ -11,18 +11,18 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from handspan.core.arguments import Compile
-from handspan.core.entries import Entry
+from handspan.core.entries import Entry, read
 from handspan.core.keeping import title_of
 from handspan.core.parties import ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.session import Session
 from handspan.core.thread import Roster, Thread
 from handspan.ports import KeptThread, Store
-from handspan_protocol.codec import parse_json
-from handspan_protocol.errors import Unavailable
+from handspan_protocol.errors import PeerError, Unavailable
 from handspan_protocol.ids import CallId, RunId, SessionId
 
 from .ids import Ids
+from .socket import where
 
 Json = Any
 
@@ -136,15 +136,17 @@ class Hub:
             return self.thread(key) if create else self.find(key)
         except Unavailable as problem:
             _LOG.error("thread %s cannot be read: %s", key.thread_id, problem)
-            return None
+        except Exception as problem:  # somebody else has spoiled what is kept of it
+            _LOG.error("thread %s cannot be read: %s", key.thread_id, where(problem))
+        return None
 
     def _make(self, key: ThreadKey, entries: Sequence[Entry]) -> Thread:
         source = ThreadIds(self, key, self._ids)
         thread = Thread(key, self.policy, source, self._roster)
-        self._sources[key] = source
-        self.threads[key] = thread
         if self._store is not None:
             thread.keep(entries, self._compile)
+        self._sources[key] = source
+        self.threads[key] = thread
         return thread
 
     def drop(self, key: ThreadKey) -> None:
@@ -214,10 +216,17 @@ def listed(threads: Iterable[Thread], kept: Iterable[KeptThread], shift: float) 
         for thread in threads
     }
     for one in kept:
-        about = parse_json(one.about)
-        rows[one.key.thread_id] = (one.updated_at, about.get("title"))
+        rows[one.key.thread_id] = (one.updated_at, _title(one.about))
     newest = sorted(rows.items(), key=lambda row: -row[1][0])
     return [_row(thread_id, at, title) for thread_id, (at, title) in newest[:THREADS_LISTED]]
+
+
+def _title(about: bytes) -> str | None:
+    try:
+        title = read(about)["title"]
+    except (PeerError, KeyError, TypeError):  # it has none yet, or somebody else wrote it
+        return None
+    return title if isinstance(title, str) else None
 
 
 def _row(thread_id: str, at: float, title: str | None) -> dict[str, Json]:

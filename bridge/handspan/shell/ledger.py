@@ -98,6 +98,11 @@ class Ledger:
         self._store.write(page.changes, self._kept)
         self._written.append(page)
 
+    def shut(self) -> None:
+        """Nothing that waits is done any more: nobody is there to see it, and no tool may begin."""
+        for page in self._written:
+            page.acts.clear()
+
     # ---- when it is kept ---------------------------------------------------------------------
 
     def _kept(self) -> None:

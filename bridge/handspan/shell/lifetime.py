@@ -3,18 +3,26 @@
 Owns the order of both. *Source:* behaviour.md 6, "At shutdown"; P16.
 """
 
+import logging
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
 from handspan.core.parties import Asker, PageView
+from handspan.core.session_keeping import KnownTools
 from handspan_protocol.codec import frame_bytes
 from handspan_protocol.errors import CloseCode
 from handspan_protocol.frames import Goaway
 
+from .socket import where
+
 if TYPE_CHECKING:
     from .driver import Driver
+
+_LOG = logging.getLogger("handspan.store")
 
 
 def restore(driver: "Driver") -> None:
@@ -26,16 +34,24 @@ def restore(driver: "Driver") -> None:
     driver.store.open(driver.loop.call_soon_threadsafe)
     if not driver.ledger.on:
         return
+    known: KnownTools = {}
     for session_id, entries in driver.store.sessions().items():
-        driver.restore_session(session_id, entries)
+        _try(f"session {session_id}", partial(driver.restore_session, session_id, entries, known))
     unfinished = driver.store.unfinished()
-    for key in unfinished:
-        driver.hub.thread(key)
     pages: dict[str, list[PageView]] = defaultdict(list)
     for session in driver.hub.sessions.values():
         pages[session.principal.id].append(session.view())
-    for key in unfinished:
+    found = [key for key in unfinished if driver.hub.reach(key, create=False) is not None]
+    for key in found:
         driver.tell_thread(key, i.Restored(tuple(pages[key.principal])))
+
+
+def _try(what: str, load: Callable[[], None]) -> None:
+    """One entry that somebody else has spoiled must not keep everybody from coming back."""
+    try:
+        load()
+    except Exception as error:
+        _LOG.error("%s cannot be taken up: %s", what, where(error))
 
 
 async def drain(driver: "Driver") -> None:
@@ -70,6 +86,7 @@ async def close(driver: "Driver") -> None:
     for socket in list(driver.outlets.sockets.values()):
         socket.close(CloseCode.RESTART, "restart")
     driver.stop_listening()
+    driver.ledger.shut()
     await driver.workers.crew.finished("after_run")
     await driver.workers.crew.close()
     driver.waiters.cancel_all()

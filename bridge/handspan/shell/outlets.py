@@ -11,6 +11,7 @@ from typing import Any, Final
 from handspan.core import effects as e
 from handspan.core.session import Session
 from handspan_protocol.codec import frame_bytes
+from handspan_protocol.errors import CloseCode
 from handspan_protocol.frames import ApprovalRequest, ServerFrame, ToolCancel
 
 from .hub import Hub
@@ -39,6 +40,12 @@ class Outlets:
         if session is None or session.connection is None:
             return None
         return self.sockets.get(session.connection)
+
+    def give_up(self, session: Session | None) -> None:
+        """Something of ours broke: the page comes back, and resumes what is sound."""
+        socket = self.of(session)
+        if socket is not None:
+            socket.close(CloseCode.OUR_FAULT)
 
     def send_frame(self, session: Session, effect: e.SendFrame) -> None:
         """A control frame; a question waits for its thread's snapshot."""
@@ -86,7 +93,9 @@ class Outlets:
             self._after(partial(self._open, socket.writer, session, effect))
 
     def _open(self, writer: Writer, session: Session, effect: e.OpenStream) -> None:
-        thread = self._hub.thread(effect.key)
+        thread = self._hub.find(effect.key)
+        if thread is None:  # deleted while the order waited
+            return
         same = effect.epoch == thread.epoch and effect.offset is not None
         if same and effect.offset is not None and thread.log.reaches(effect.offset):
             writer.open(thread, effect.offset)
