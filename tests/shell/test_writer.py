@@ -284,10 +284,24 @@ def test_a_snapshot_waits_until_all_that_it_shows_may_be_read(bench: Bench) -> N
     bench.writer.flush()
     stream.kept = 3
     bench.writer.flush()
-    assert (bench.connection.written, stream.snapshots) == ([], [])
+    assert (bench.connection.written, stream.snapshots) == ([], ["s1"])
     stream.kept = 4
     bench.writer.flush()
     assert [(w["type"], w["offset"]) for w in bench.connection.written] == [("snapshot", 4)]
+
+
+def test_p9_a_snapshot_comes_even_where_there_is_always_more_than_is_kept(bench: Bench) -> None:
+    """A run that records faster than the disk commits must not keep newcomers waiting."""
+    stream = FakeStream(count=4)
+    for kept in (2, 3, 4, 5):
+        stream.kept = kept
+        if kept == 2:
+            bench.writer.open(stream, None)
+        bench.writer.flush()
+        stream.add(b"%d" % (kept + 2))
+    told = [(w["type"], w["offset"]) for w in bench.connection.written]
+    assert told == [("snapshot", 4), ("events", 5)]
+    assert stream.snapshots == ["s1"]
 
 
 def test_a_cursor_that_the_ring_left_behind_while_it_was_held_gets_its_snapshot_afterwards(
@@ -303,7 +317,8 @@ def test_a_cursor_that_the_ring_left_behind_while_it_was_held_gets_its_snapshot_
     stream.kept = None
     stream.add(b"6")
     bench.writer.flush()
-    assert [(w["type"], w["offset"]) for w in bench.connection.written[1:]] == [("snapshot", 7)]
+    told = [(w["type"], w["offset"]) for w in bench.connection.written[1:]]
+    assert told == [("snapshot", 6), ("events", 7)]
 
 
 def test_a_thread_whose_snapshot_waits_holds_up_no_other_thread(bench: Bench) -> None:

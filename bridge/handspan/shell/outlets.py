@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from handspan.core import effects as e
 from handspan.core.session import Session
+from handspan.core.thread import Thread
 from handspan_protocol.codec import frame_bytes
 from handspan_protocol.errors import CloseCode
 from handspan_protocol.frames import ApprovalRequest, ServerFrame, ToolCancel
@@ -90,11 +91,13 @@ class Outlets:
         """Put the cursor: after (epoch, offset), or behind a snapshot."""
         socket = self.of(session)
         if socket is not None:
-            self._after(partial(self._open, socket.writer, session, effect))
+            thread = self._hub.thread(effect.key)
+            self._after(partial(self._open, socket.writer, session, thread, effect))
 
-    def _open(self, writer: Writer, session: Session, effect: e.OpenStream) -> None:
-        thread = self._hub.find(effect.key)
-        if thread is None:  # deleted while the order waited
+    def _open(
+        self, writer: Writer, session: Session, thread: Thread, effect: e.OpenStream
+    ) -> None:
+        if self._hub.threads.get(effect.key) is not thread:  # deleted while the order waited
             return
         same = effect.epoch == thread.epoch and effect.offset is not None
         if same and effect.offset is not None and thread.log.reaches(effect.offset):

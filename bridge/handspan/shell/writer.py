@@ -90,6 +90,8 @@ class _Cursor:
     offset: int | None
     room: int
     """Bytes of events that fit into one frame."""
+    picture: tuple[bytes, int] | None = None
+    """A snapshot that comes next, and where in the log it was made."""
 
     @classmethod
     def at(cls, stream: Stream, offset: int | None) -> "_Cursor":
@@ -97,16 +99,18 @@ class _Cursor:
         envelope = events_bytes(stream.thread_id, log.epoch, _WIDEST_OFFSET, ())
         return cls(stream, log, offset, EVENTS_FRAME_BYTES - len(envelope))
 
-    @property
-    def is_due(self) -> bool:
+    def is_due(self, session_id: Callable[[], str]) -> bool:
         """Whether there is something to write.
 
-        A snapshot shows the whole thread, and so it waits until all of that may be read.
+        A snapshot shows the whole thread as it is made, and waits until all of that may be read:
+        so it comes, however fast there is more.
         """
         log = self.log
-        if self.offset is None or self.offset < log.base:
-            return log.readable == log.head
-        return self.offset < log.readable
+        if self.offset is not None and self.offset >= log.base:
+            return self.offset < log.readable
+        if self.picture is None:
+            self.picture = self.stream.snapshot(session_id()), log.head
+        return self.picture[1] <= log.readable
 
 
 class Writer:
@@ -300,7 +304,7 @@ class Writer:
     def _next_cursor(self) -> _Cursor | None:
         """The cursor whose turn it is, put to the end of the turns; None: all are up to date."""
         for thread_id, cursor in self._cursors.items():
-            if cursor.is_due:
+            if cursor.is_due(self._session_id):
                 if len(self._cursors) > 1:
                     del self._cursors[thread_id]
                     self._cursors[thread_id] = cursor
@@ -310,6 +314,9 @@ class Writer:
     def _next_frame(self, cursor: _Cursor) -> bytes:
         """A snapshot, or as many events as fit into a frame; the cursor moves past it."""
         stream, log = cursor.stream, cursor.log
+        if cursor.picture is not None:
+            (snapshot, cursor.offset), cursor.picture = cursor.picture, None
+            return snapshot
         if cursor.offset is not None:
             lags = log.readable - cursor.offset > LAGGING_EVENTS
             events = log.read(cursor.offset, _MERGED_BYTES if lags else cursor.room)
@@ -320,8 +327,7 @@ class Writer:
                     self.wake()  # and with this the flush ends
                 cursor.offset += count
                 return events_bytes(stream.thread_id, log.epoch, cursor.offset, events)
-        cursor.offset = log.head
-        return stream.snapshot(self._session_id())
+        raise AssertionError("invariant: a cursor that is due has a snapshot or events")
 
     # ---- the transport ----
 
