@@ -435,5 +435,20 @@ async def test_p7_a_providers_id_is_not_given_to_a_call_of_another_thread_after_
         assert [call.call_id for call in page.calls] == ["call_1", "c-1"]
 
 
+async def test_a_call_that_waits_for_a_page_which_never_comes_back_is_given_up() -> None:
+    async with service(calling("t")) as here:
+        holder = await here.page(tools={"t": ({}, None)})
+        starter = await here.page()
+        holder.cut()
+        await settle()
+        run = starter.run("go")
+        await settle()
+        await here.restart()
+        await starter.reconnect()
+        await here.advance(31)
+        assert (await run.finished)["reason"] == "completed"
+        assert here.codes() == ["no_client"]
+
+
 async def never() -> None:
     await asyncio.get_running_loop().create_future()

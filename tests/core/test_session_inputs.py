@@ -39,6 +39,7 @@ INPUTS = [
     s.CallTaken("c", f.ToolCancel(call_id="c", attempt=1, reason="aborted")),
     s.ApprovalAsked(QUESTION),
     s.RunCounted(KEY, 1, 0),
+    s.PageExpected(KEY),
     s.ThreadGone(KEY),
     s.Draining(),
     DeadlinePassed(),

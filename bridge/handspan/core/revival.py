@@ -42,6 +42,7 @@ from .images import (
 from .reports import show_results
 from .run import Run, Step
 from .runs import Runs
+from .session_inputs import PageExpected
 from .space import Space
 
 Json = Any
@@ -137,7 +138,10 @@ def _said(space: Space, run: Run) -> list[str]:
 def take_up(space: Space, runs: Runs, homes: Homes, event: i.Restored) -> None:
     """Go on with what was under way; pages that may come back are on the thread again."""
     wanted = _sessions(runs)
-    space.pages.update({page.session: page for page in event.pages if page.session in wanted})
+    for page in event.pages:
+        if page.session in wanted:
+            space.pages[page.session] = page
+            space.tell(page.session, PageExpected(space.key))
     _tell_askers(space, runs)
     run = runs.run
     if run is None:

@@ -68,6 +68,8 @@ class Session:
         self.holding = Holding(policy.open_calls_per_session)
         self.running: Counter[ThreadKey] = Counter()
         self.queued: Counter[ThreadKey] = Counter()
+        self.expected: set[ThreadKey] = set()
+        """Threads that count on its page since a restart of the process."""
         self.over = False
         self.policy = policy
         self.ids = ids
@@ -195,6 +197,7 @@ class Session:
         before: DocumentId,
     ) -> None:
         was_open, related = set(self.open), sorted(self._related())
+        self.expected.clear()
         self.open = dict.fromkeys(wishes)
         for key in related:
             self.do(e.TellThread(key, i.PageReturned(self.view(), journal, before)))
@@ -304,6 +307,9 @@ class Session:
         self.queued[event.key] += event.queued
         self.running, self.queued = +self.running, +self.queued
 
+    def _page_expected(self, event: s.PageExpected) -> None:
+        self.expected.add(event.key)
+
     def _thread_gone(self, event: s.ThreadGone) -> None:
         if event.key.thread_id in self.open:
             del self.open[event.key.thread_id]
@@ -347,7 +353,7 @@ class Session:
         """Threads that must hear of this page: it reads them, holds calls or started runs there."""
         held = {key for key, _ in self.holding.calls.values()}
         started = self.running.keys() | self.queued.keys()
-        return {self.key(thread_id) for thread_id in self.open} | held | started
+        return {self.key(thread_id) for thread_id in self.open} | held | started | self.expected
 
     def tell_threads(self) -> None:
         message = i.PageChanged(self.view())
@@ -378,6 +384,7 @@ _HANDLERS: Final[Mapping[type, Callable[[Session, Any], None]]] = {
     s.CallTaken: Session._call_taken,
     s.ApprovalAsked: lambda session, event: session._send(event.frame),
     s.RunCounted: Session._run_counted,
+    s.PageExpected: Session._page_expected,
     s.ThreadGone: Session._thread_gone,
     s.Draining: lambda session, _: setattr(session, "draining", True),
     i.DeadlinePassed: Session._deadline_passed,

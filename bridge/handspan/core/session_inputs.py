@@ -87,6 +87,13 @@ class RunCounted:
 
 
 @dataclass(frozen=True, slots=True)
+class PageExpected:
+    """After a restart: a thread counts on this session's page, and must hear of it, back or not."""
+
+    key: ThreadKey
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadGone:
     """A thread of this principal was deleted."""
 
@@ -107,6 +114,7 @@ SessionInput = (
     | CallTaken
     | ApprovalAsked
     | RunCounted
+    | PageExpected
     | ThreadGone
     | Draining
     | DeadlinePassed

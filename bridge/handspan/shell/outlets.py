@@ -94,9 +94,7 @@ class Outlets:
             thread = self._hub.thread(effect.key)
             self._after(partial(self._open, socket.writer, session, thread, effect))
 
-    def _open(
-        self, writer: Writer, session: Session, thread: Thread, effect: e.OpenStream
-    ) -> None:
+    def _open(self, writer: Writer, session: Session, thread: Thread, effect: e.OpenStream) -> None:
         if self._hub.threads.get(effect.key) is not thread:  # deleted while the order waited
             return
         same = effect.epoch == thread.epoch and effect.offset is not None
