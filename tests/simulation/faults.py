@@ -13,9 +13,7 @@ from unittest.mock import patch
 from handspan.core import call, desk, keys, replies, reports, runs, space
 from handspan.core import session as sessions
 from handspan.core.approvals import Approvals
-from handspan.core.call import CallState
 from handspan.core.endings import Endings
-from handspan.core.homes import Homes
 from handspan.core.thread import Thread
 from handspan.shell import crew, ledger, writer
 from handspan_protocol.errors import CallStatus
@@ -140,17 +138,6 @@ def _all_repeatable(change: Any) -> None:
     change(call.Call, "repeatable", property(lambda _: True))
 
 
-def _resent(change: Any) -> None:
-    """What a page knows is given to it anew, as another attempt."""
-
-    def returned(self: Any, session: Any, journal: Any, *, same_document: bool) -> None:
-        for call_ in self._out_at(session):
-            if call_.state is CallState.DISPATCHED:
-                self._lose(call_, self._space.now)
-
-    change(Homes, "returned", returned)
-
-
 def _lost_cancel(change: Any) -> None:
     """A page at work is not told to stop."""
     change(desk, "_REASONS", {})
@@ -158,7 +145,15 @@ def _lost_cancel(change: Any) -> None:
 
 def _no_withdrawal(change: Any) -> None:
     """A call that settled while its order waited is sent all the same."""
+    offer = writer.Writer.offer
+
+    def for_good(
+        self: Any, call_id: Any, frame: bytes, thread_id: str, after: int, *_: Any
+    ) -> None:
+        offer(self, call_id, frame, thread_id, after)
+
     change(writer.Writer, "withdraw", lambda *_: False)
+    change(writer.Writer, "offer", for_good)
 
 
 def _out_of_order(change: Any) -> None:
@@ -260,7 +255,6 @@ FAULTS: Final[dict[str, tuple[Fault, bool | None]]] = {
     "old_secrets": (_old_secrets, None),
     "one_secret": (_one_secret, None),
     "all_repeatable": (_all_repeatable, None),
-    "resent": (_resent, None),
     "lost_cancel": (_lost_cancel, None),
     "no_withdrawal": (_no_withdrawal, None),
     "out_of_order": (_out_of_order, None),
