@@ -274,6 +274,8 @@ class Checker:
 
     def _holds(self, call: CallSeen, line: LineSeen, frame: Frame) -> None:
         newest = call.orders[-1] if call.orders else ("", "", 0)
+        if newest[2] < frame["attempt"]:
+            return  # its order is not written yet: nobody can say who holds it, and a liar guessed
         if (newest[0], newest[2]) != (line.session, frame["attempt"]):
             self._wrong(
                 f"P7: {frame['type']} of {frame['callId']}, attempt {frame['attempt']}, is taken"

@@ -31,6 +31,8 @@ class Stage(World):
         self.tool = tool
         self.results: list[Any] = []
         """What the agent was told of its call."""
+        self.wish: str | None = None
+        """The call's own id."""
         self.statuses: list[str] = []
         """What the page was told of what it said."""
         self._story = story
@@ -45,7 +47,7 @@ class Stage(World):
             if run.depth == 0 and self.tool in APPROVED:
                 await run.delegate("helper", "do it")
             elif run.depth == 0:
-                yield run.call(self.tool, {})
+                yield run.call(self.tool, {}, id=self.wish)
 
         async def helper(run: Any) -> AsyncIterator[Any]:
             yield run.call(self.tool, {})
@@ -62,8 +64,8 @@ class Stage(World):
         assert self.tab.document is not None
         return self.tab.document
 
-    def ask(self) -> None:
-        self.page.command({"type": "run.start", "threadId": "t1", "message": "do it"})
+    def ask(self, thread_id: str = "t1") -> None:
+        self.page.command({"type": "run.start", "threadId": thread_id, "message": "do it"})
 
     def told(self, result: Json, error: Json) -> None:
         self.statuses.append(error["code"] if result is None else result["status"])
@@ -290,6 +292,36 @@ def test_a_question_of_a_lost_sub_run_is_closed() -> None:
     stage = play("ask", _asked_before_the_crash, durable=True)
     assert stage.statuses == ["late"]
     assert stage.begun() == []
+
+
+async def _named_as_one_that_is_kept(stage: Stage) -> None:
+    """A page still has the answer to a call that was stopped; then the server dies."""
+    stage.wish = "call-1"
+    stage.ask("t2")
+    await stage.until(lambda: stage.heard("tool.call"))
+    line = stage.page.line
+    assert line is not None
+    line.vanish()
+    stage.tab.online = False
+    other = Tab(stage, "d2", threads=["t2"], tools={})
+    stage.tabs.append(other)
+    other.load()
+    await stage.pause(12.0)
+    assert other.document is not None
+    other.document.command({"type": "run.abort", "threadId": "t2"})
+    await stage.pause(1.0)
+    stage.ask("t1")
+    stage.crash(0.1)
+    await stage.until(lambda: len(stage.lives) == 2)
+    stage.tab.online = True
+    stage.page.wake("waiting")
+    await stage.until(lambda: bool(stage.results))
+
+
+def test_a_call_never_has_the_name_of_one_that_is_only_in_the_store() -> None:
+    """P7: an answer to the old one would be taken for an answer to the new one."""
+    stage = play("idem", _named_as_one_that_is_kept, durable=True)
+    assert len(stage.begun()) == 2
 
 
 def _events(stage: Stage) -> list[Any]:
