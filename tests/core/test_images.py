@@ -8,9 +8,11 @@ from tests.core.scenarios import a_call, a_run, asked_by, settled
 
 from handspan.core.answer import Answer
 from handspan.core.call import Approval, Call, CallEvent, CallState, Settlement, refusal
+from handspan.core.entries import read
 from handspan.core.images import (
     call_image,
     context_image,
+    is_whole,
     read_call,
     read_context,
     read_page_tool,
@@ -23,8 +25,8 @@ from handspan.core.images import (
 from handspan.core.inputs import InvokeRequested, RunRequested
 from handspan.core.parties import Principal
 from handspan.core.run import Run, Step
-from handspan_protocol.codec import encode, parse_json
-from handspan_protocol.errors import CallCode, UsageError
+from handspan_protocol.codec import encode
+from handspan_protocol.errors import CallCode
 from handspan_protocol.frames import ContextItem
 from handspan_protocol.ids import RunId
 
@@ -33,7 +35,7 @@ PARTS = ({"type": "text", "text": "a"},)
 
 
 def through_json(image):
-    return parse_json(encode(image))
+    return read(encode(image))
 
 
 # ---- calls --------------------------------------------------------------------------------------
@@ -45,11 +47,12 @@ OF_THE_PROCESS = {
 """What hangs on the process, or is a point in time."""
 
 
+OF_SERVER = {"server": "t", "digest": SPEC.digest}
+
+
 def find(image):
     """The one page's tool, or the server's of that name."""
-    return (
-        SPEC if image in (tool("t", parameters=takes("x", x="string")), {"server": "t"}) else None
-    )
+    return SPEC if image in (tool("t", parameters=takes("x", x="string")), OF_SERVER) else None
 
 
 def back(call):
@@ -166,8 +169,8 @@ def _on_the_wire(name):
 # ---- tools --------------------------------------------------------------------------------------
 
 
-def test_a_pages_tool_is_kept_whole_and_one_of_the_servers_by_name():
-    assert tool_image(SPEC, server=True) == {"server": "t"}
+def test_a_pages_tool_is_kept_whole_and_one_of_the_servers_by_name_and_digest():
+    assert tool_image(SPEC, server=True) == OF_SERVER
     again = read_page_tool(through_json(tool_image(SPEC, server=False)), COMPILE)
     assert (again.tool, again.digest) == (SPEC.tool, SPEC.digest)
 
@@ -188,6 +191,7 @@ def test_what_is_no_tool_by_the_rules_of_today_is_none(image):
 
 ITEM = ContextItem(name="page", description="which", value={"n": 1})
 ANN = Principal("ann", roles=["a"])
+UNHEARD = Principal("ann", when=object())
 RUN = RunRequested(
     asker=asked_by("s", "d 7"),
     run_id=RunId("r1"),
@@ -217,10 +221,13 @@ def test_p16_a_request_is_had_again_as_it_was(request_):
     assert again.principal.attributes == request_.principal.attributes
 
 
-def test_a_principal_that_json_cannot_hold_is_told():
-    request = replace(RUN, principal=Principal("ann", when=object()))
-    with pytest.raises(UsageError):
-        encode(request_image(request, ()))
+@pytest.mark.parametrize("request_", [RUN, BUTTON])
+def test_a_principal_that_json_cannot_hold_is_kept_without_attributes_and_that_is_told(request_):
+    image = through_json(request_image(replace(request_, principal=UNHEARD), ()))
+    again = read_request(RunId("r1"), image)
+    assert not is_whole(image)
+    assert (again.principal.id, again.principal.attributes) == ("ann", {})
+    assert is_whole(request_image(request_, ()))
 
 
 def test_context_is_had_again_as_it_was():
@@ -290,3 +297,41 @@ def test_that_somebody_waited_for_a_sub_run_is_kept(began, ended, under_way, kep
     if under_way:
         run.subs[RunId("sub")] = a_run("sub", parent=run)
     assert run_image(run)["delegated"] is kept
+
+
+# ---- values as deep as they may be ----------------------------------------------------------------
+
+DEPTHS = [127, 250]
+"""A page's deepest value, and almost the deepest that can be written."""
+
+
+def nested(depth):
+    """Lists in lists."""
+    value = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_p16_a_call_with_deep_values_is_had_again(depth):
+    value = nested(depth)
+    decision = ("d", True, value, None, False)
+    call = a_call(state=CallState.QUEUED, spec=SPEC, args={"x": value}, decision=decision)
+    again = back(call)
+    assert (again.args, again.decision) == ({"x": value}, decision)
+    done = settled(a_call(ended=True), value)
+    done.revised = replace(done.settlement, answer=Answer(content=({"json": value},)))
+    again = back(done)
+    assert again.settlement.answer.value == value
+    assert again.revised.answer.content == ({"json": value},)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_p16_a_run_and_its_request_with_deep_values_are_had_again(depth):
+    value = nested(depth)
+    run = replace(a_run_on_its_way(), output=value)
+    assert read_run(run.request, through_json(run_image(run)), CALLS).output == value
+    request = replace(RUN, principal=Principal("ann", tree=value))
+    again = read_request(RunId("r1"), through_json(request_image(request, ())))
+    assert again.principal.attributes == {"tree": value}
