@@ -7,8 +7,11 @@ import pytest
 from tests.core.scenarios import KEY
 
 from handspan.core import entries
-from handspan.core.entries import Change, Drop, Entry, Put
+from handspan.core.entries import KEPT_NESTING, Change, Drop, Entry, Put, as_text, read
+from handspan_protocol.codec import encode
+from handspan_protocol.errors import PeerError, UsageError
 from handspan_protocol.ids import SessionId
+from handspan_protocol.strict_json import ENCODED_NESTING_MAX as WRITTEN
 
 
 def test_a_change_puts_one_entry_or_drops_one_or_a_part_or_all():
@@ -36,3 +39,35 @@ def test_every_part_that_there_is_stands_in_the_table():
         *("about", "state", "message", "used", "request", "run", "call"),
         *("self", "tools", "context", "reply"),
     }
+
+
+# ---- values inside entries ----------------------------------------------------------------------
+
+
+def nested(depth):
+    """Lists in lists."""
+    value = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("depth", [0, 1, 127, 250, WRITTEN])
+def test_p16_what_can_be_written_can_be_read_also_inside_an_entry(depth):
+    value = nested(depth)
+    entry = encode({"value": as_text(value)})
+    assert read(read(entry)["value"]) == value
+    assert read(encode(value)) == value
+
+
+def test_what_cannot_be_written_is_told_to_who_writes():
+    with pytest.raises(UsageError):
+        as_text(nested(WRITTEN + 1))
+    with pytest.raises(UsageError):
+        as_text(object())
+
+
+@pytest.mark.parametrize("body", [b"", b"{", "{'a': 1}", b"[" * (KEPT_NESTING + 1)])
+def test_what_somebody_else_wrote_is_told_as_theirs(body):
+    with pytest.raises(PeerError):
+        read(body)
