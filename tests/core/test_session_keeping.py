@@ -1,7 +1,7 @@
 """What of a session is written, and that the next process has it as it was (P16)."""
 
 import pytest
-from tests.core.builders import COMPILE, World, spec, tool
+from tests.core.builders import COMPILE, World, spec, takes, tool
 from tests.core.kept import KeptWorld, revived
 
 from handspan.core import session_keeping as room
@@ -9,7 +9,7 @@ from handspan.core.entries import Drop, Entry
 from handspan.core.parties import ANONYMOUS, Principal
 from handspan.core.policy import Policy
 from handspan_protocol import frames as f
-from handspan_protocol.codec import parse_json
+from handspan_protocol.codec import encode, parse_json
 
 ITEM = f.ContextItem(name="page", description="which", value={"n": 1})
 OTHER = f.ContextItem(name="other", description="", value=None)
@@ -106,17 +106,26 @@ def test_attributes_that_json_cannot_hold_come_anew_with_the_page():
     session = world.session(Principal("ann", when=object(), n=1))
     session.document = "d-1"
     (put,) = session.changes()
-    assert parse_json(put.body)["principal"] == ["ann", {}]
+    assert parse_json(put.body)["principal"] == ["ann", "{}"]
     assert session.changes() == []
 
 
-def test_attributes_that_json_can_hold_are_kept():
-    session = KeptWorld().session(Principal("ann", n=[1]))
+def nested(depth):
+    """Lists in lists."""
+    value = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("depth", [1, 127, 250])
+def test_p16_attributes_that_json_can_hold_are_kept(depth):
+    session = KeptWorld().session(Principal("ann", n=nested(depth)))
     session.document = "d-1"
     (put,) = session.changes()
     kept = Entry(put.part, put.name, put.body)
     principal, origin = room.owner_of([Entry("tools", "", b"[0,[]]"), kept])
-    assert (principal.id, principal.attributes, origin) == ("ann", {"n": [1]}, None)
+    assert (principal.id, principal.attributes, origin) == ("ann", {"n": nested(depth)}, None)
 
 
 def test_a_session_that_never_was_welcomed_has_no_owner():
@@ -127,8 +136,27 @@ def test_a_session_that_never_was_welcomed_has_no_owner():
 def test_a_tool_that_is_none_by_the_rules_of_today_is_left_out():
     session = World().session(ANONYMOUS)
     body = b'[3,[{"name":"no name","description":"d"},{"name":"t","description":"d"}]]'
-    room.load(session, [Entry("tools", "", body), Entry("later", "", b"1")], COMPILE)
+    room.load(session, [Entry("tools", "", body), Entry("later", "", b"no JSON")], COMPILE, {})
     assert (list(session.tools.current), session.tools.revision) == (["t"], 3)
+
+
+def test_p12_tools_that_many_pages_have_are_compiled_once():
+    compiled = []
+
+    def compile_schema(schema):
+        compiled.append(schema)
+        return COMPILE(schema)
+
+    body = encode([1, [tool("t", parameters=takes("x", x="string"))]])
+    known = {}
+    one, other = World().session(ANONYMOUS), World().session(ANONYMOUS)
+    room.load(one, [Entry("tools", "", body)], compile_schema, known)
+    times = len(compiled)
+    room.load(other, [Entry("tools", "", body)], compile_schema, known)
+    assert times == len(compiled) > 0
+    assert other.tools.current == one.tools.current
+    other.tools.replace([])
+    assert list(one.tools.current) == ["t"], "each session has a set of its own"
 
 
 def test_what_nobody_keeps_has_no_changes():
