@@ -299,7 +299,7 @@ def test_that_somebody_waited_for_a_sub_run_is_kept(began, ended, under_way, kep
     assert run_image(run)["delegated"] is kept
 
 
-# ---- values as deep as they may be ----------------------------------------------------------------
+# ---- values as deep as they may be -----------------------------------------------------------
 
 DEPTHS = [127, 250]
 """A page's deepest value, and almost the deepest that can be written."""

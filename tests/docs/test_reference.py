@@ -303,7 +303,12 @@ def test_every_export_of_the_library_stands_there() -> None:
     assert exports <= words_in_code(JAVASCRIPT)
 
 
+def test_every_promise_stands_there_once() -> None:
+    text = (REFERENCE / "promises.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (P\d+) \|", text, re.MULTILINE) == [f"P{n}" for n in range(1, 17)]
+
+
 def test_the_reference_has_no_page_without_a_test() -> None:
     known = {"settings.md", "codes.md", "frames.md", "cli.md", "python.md", "javascript.md"}
-    assert {path.name for path in REFERENCE.iterdir()} == known | {"hooks.md"}
+    assert {path.name for path in REFERENCE.iterdir()} == known | {"hooks.md", "promises.md"}
     assert Path(DOCS / "generate.py").is_file()

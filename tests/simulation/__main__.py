@@ -27,6 +27,9 @@ def main() -> int:
     if options.fault == "list":
         print("\n".join(FAULTS))
         return 0
+    if options.fault not in (None, *FAULTS):
+        print(f"there is no fault {options.fault!r}; there are: {', '.join(FAULTS)}")
+        return 2
     if options.seed is not None:
         return _one(options)
     started, failed = time.monotonic(), 0
@@ -61,8 +64,10 @@ def _one(options: argparse.Namespace) -> int:
         plan, history, findings = simulate(options.seed, durable=options.durable)
     for line in told(plan, history):
         print(line)
-    for finding in findings:
+    for finding in dict.fromkeys(findings):
         print(f"FAILED {finding}")
+    if not findings:
+        print("nothing is wrong")
     return 1 if findings else 0
 
 

@@ -1,8 +1,9 @@
 """What is kept of a thread or a session where it must outlive the process: entries, by name.
 
 An entry has a *scope* (the thread or the session it belongs to), a *part* (which says what its JSON
-means) and a name. Deliberately does not know where it is kept. Above sit `keeping` and `sessions`,
-which make entries of machines and machines of entries; a `ports.Store` keeps them.
+means) and a name. Deliberately does not know where it is kept. Above sit `keeping`,
+`session_keeping` and `revival`, which make entries of machines and machines of entries; a
+`ports.Store` keeps them.
 
 | scope | part | name | what |
 |---|---|---|---|
@@ -13,7 +14,7 @@ which make entries of machines and machines of entries; a `ports.Store` keeps th
 | thread | request | run id | what was asked for, of a run that is not over |
 | thread | run | run id | a run that is not over: waiting, or how far it is |
 | thread | call | call id | one call: open ones, and the newest settled ones |
-| session | self | "" | whose it is, its document, the hashes of its secrets |
+| session | self | "" | whose it is, its Origin and document, the hashes of its secrets |
 | session | tools, context | "" | what its page last said of itself |
 | session | reply | document and command | a command that was taken, and its reply |
 """

@@ -86,15 +86,30 @@ class Keeping:
             self._places.add(entry.name)
 
     def changes(self, facts: Iterable[Fact]) -> list[Change]:
-        """What is to be written now; it counts as written."""
+        """What is to be written now; it counts as written.
+
+        What cannot be written down raises, and leaves no hole: the next time everything is written.
+        """
         told = [fact.data for fact in facts]
-        return [
-            *self._of_messages(),
-            *self._of_state(),
-            *self._of_calls({CallId(data["callId"]) for data in told if "callId" in data}),
-            *self._of_runs({RunId(data["runId"]) for data in told if "runId" in data}),
-            *self._of_about(),
-        ]
+        try:
+            return [
+                *self._of_messages(),
+                *self._of_state(),
+                *self._of_calls({CallId(data["callId"]) for data in told if "callId" in data}),
+                *self._of_runs({RunId(data["runId"]) for data in told if "runId" in data}),
+                *self._of_about(),
+            ]
+        except Exception:
+            self._begin_anew()
+            raise
+
+    def _begin_anew(self) -> None:
+        """Know nothing of what stands in the store but the names of runs and calls."""
+        self._written.clear()
+        self._state, self._about = None, ()
+        self._open.update(self._calls)
+        self._asked = dict.fromkeys(self._asked)
+        self._space.transcript.touched = Touched(everything=True)
 
     # ---- messages and state ------------------------------------------------------------------
 
@@ -159,7 +174,7 @@ class Keeping:
 
     def _of_runs(self, told: set[RunId]) -> Iterator[Change]:
         key, open_runs = self._space.key, self._unfinished()
-        for name in told - self._asked.keys() - open_runs.keys():
+        for name in told - self._asked.keys() - open_runs.keys():  # over within one input
             yield Put(key, "used", name, b"true")
         for place, (name, request) in enumerate(open_runs.items()):
             yield from self._of_request(name, request)

@@ -101,7 +101,7 @@ class Run:
     results: tuple[CallValue, ...] = ()
     """Of the previous step, in call order."""
     restarts: int = 0
-    """Times that the process began anew during the step under way."""
+    """Times that the process ended while something of the step was at work in it."""
     since: str | None = None
     """The message behind which what this run says stands."""
     rounds: list[tuple[CallValue, ...]] = field(default_factory=list)

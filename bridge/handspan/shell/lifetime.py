@@ -76,9 +76,10 @@ async def drain(driver: "Driver") -> None:
 
 
 async def close(driver: "Driver") -> None:
-    """Abort what is left and let nothing of it behind; what still comes is not heard.
+    """Let nothing be at work any more; what still comes is not heard.
 
-    What a store keeps is left as it is: the next process takes it up, or closes it.
+    What is left is aborted, unless a store keeps it: then the next process takes it up, or closes
+    it.
     """
     driver.is_draining = True
     if not driver.ledger.on:

@@ -1,7 +1,8 @@
 """What a session orders its socket: frames in their order, streams, the end.
 
-Owns which writer call carries which effect. Deliberately decides nothing; a session without a
-socket is simply not written to, since what matters is sent again when it comes back.
+Owns which writer call carries which effect. Decides only whether what has waited is still so; a
+session without a socket is simply not written to, since what matters is sent again when it comes
+back.
 """
 
 from collections.abc import Callable

@@ -127,10 +127,10 @@ class Reading:
         return dict(found)
 
     def message_counts(self) -> dict[ThreadKey, int]:
-        """How many messages each thread has; none: it is not here."""
+        """How many whole messages each thread has; none: it is not here."""
         rows = self._connection.execute(
             "SELECT principal, thread_id, count(*) FROM thread_entries WHERE part = 'message'"
-            " GROUP BY principal, thread_id"
+            " AND body != x'6e756c6c' GROUP BY principal, thread_id"
         )
         return {_key(*ids): count for *ids, count in rows}
 
