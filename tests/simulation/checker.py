@@ -62,6 +62,8 @@ class CallSeen:
     """Thread, epoch and offset of its start."""
     orders: list[tuple[str, str, int]] = field(default_factory=list)
     """Session, document and attempt of each `tool.call` that was written."""
+    dispatched: int = 0
+    """How often it was told to be."""
     left: set[int] = field(default_factory=set)
     """Attempts that were answered `go`."""
     spent: bool = False
@@ -274,7 +276,7 @@ class Checker:
 
     def _holds(self, call: CallSeen, line: LineSeen, frame: Frame) -> None:
         newest = call.orders[-1] if call.orders else ("", "", 0)
-        if newest[2] < frame["attempt"]:
+        if newest[2] < frame["attempt"] <= call.dispatched:
             return  # its order is not written yet: nobody can say who holds it, and a liar guessed
         if (newest[0], newest[2]) != (line.session, frame["attempt"]):
             self._wrong(
@@ -406,6 +408,7 @@ class Checker:
         call = self._calls[value["callId"]]
         if call.settled is not None:
             self._wrong(f"P2: {value} is told of a call that had settled")
+        call.dispatched += value["state"] == "dispatched"
         if value["state"] == "settled":
             call.settled, call.settled_as = value, (self._index, *place)
 

@@ -31,6 +31,8 @@ class Stage(World):
         self.tool = tool
         self.results: list[Any] = []
         """What the agent was told of its call."""
+        self.delegates = tool in APPROVED
+        """The call is made by a sub-run."""
         self.wish: str | None = None
         """The call's own id."""
         self.statuses: list[str] = []
@@ -44,7 +46,7 @@ class Stage(World):
     def agents(self, life: Any) -> dict[str, Any]:
         async def default(run: Any) -> AsyncIterator[Any]:
             self.results += run.results
-            if run.depth == 0 and self.tool in APPROVED:
+            if run.depth == 0 and self.delegates:
                 await run.delegate("helper", "do it")
             elif run.depth == 0:
                 yield run.call(self.tool, {}, id=self.wish)
@@ -292,6 +294,33 @@ def test_a_question_of_a_lost_sub_run_is_closed() -> None:
     stage = play("ask", _asked_before_the_crash, durable=True)
     assert stage.statuses == ["late"]
     assert stage.begun() == []
+
+
+async def _approved_for_who_is_gone(stage: Stage) -> None:
+    """The page that has the tool goes with the server; another one, that is back, says yes."""
+    stage.delegates = False
+    other = Tab(stage, "d2", threads=["t1"], tools={})
+    other.verdict = stage.tab.verdict  # type: ignore[method-assign]
+    stage.tabs.append(other)
+    other.load()
+    assert other.document is not None
+    other.document.command({"type": "run.start", "threadId": "t1", "message": "do it"})
+    await stage.until(lambda: stage.heard("approval.request"))
+    stage.tab.online = False
+    stage.tab.unload(politely=False)
+    stage.crash(0.1)
+    await stage.until(lambda: len(stage.lives) == 2 and other.document is not None)
+    asked = next(r.what for r in _sent(stage) if r.what["type"] == "approval.request")
+    answer = {"callId": asked["callId"], "digest": asked["digest"], "approved": True}
+    other.document.command({"type": "approval.answer", **answer}, stage.told)
+    await stage.until(lambda: bool(stage.results))
+
+
+def test_a_call_that_waits_for_a_page_that_never_comes_back_after_a_restart_ends() -> None:
+    """P5: `page_grace` counts for who only read the thread, too."""
+    stage = play("ask", _approved_for_who_is_gone, durable=True)
+    assert stage.statuses == ["applied"]
+    assert [(r.outcome, r.error.code) for r in stage.results] == [("error", "no_client")]
 
 
 async def _named_as_one_that_is_kept(stage: Stage) -> None:
