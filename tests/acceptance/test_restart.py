@@ -450,5 +450,28 @@ async def test_a_call_that_waits_for_a_page_which_never_comes_back_is_given_up()
         assert here.codes() == ["no_client"]
 
 
+async def test_another_tab_that_had_the_tool_has_it_still_before_it_is_back() -> None:
+    """Protocol 6: a page that has the thread open answers; a restart does not forget that."""
+
+    async def agent(run: Run) -> Any:
+        if run.depth == 0:
+            await gate.wait()
+            yield run.call("t")
+
+    gate = asyncio.Event()
+    async with service(agent) as here:
+        other = await here.page(tools={"t": lambda args: "from the other tab"})
+        starter = await here.page()
+        run = starter.run("go")
+        await settle()
+        await here.restart()
+        gate.set()
+        await starter.reconnect()
+        await settle()
+        await other.reconnect()
+        await run.finished
+        assert here.codes() == [None]
+
+
 async def never() -> None:
     await asyncio.get_running_loop().create_future()

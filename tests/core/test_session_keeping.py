@@ -76,9 +76,9 @@ def test_p2_commands_are_written_when_they_are_taken_and_when_they_are_answered(
     tab = world.tab("a")
     name = tab.command(f.ThreadOpen, thread_id="t2")
     reply = f"reply {tab.document} {name}"
-    assert written(world, tab)[1:] == [reply]
+    assert written(world, tab)[1:] == ["self", reply], "it has another thread open, and says so"
     tab.command(f.ThreadList)
-    assert written(world, tab)[2:] == []
+    assert written(world, tab)[3:] == []
 
 
 def test_p12_a_reply_that_has_left_is_dropped(world):

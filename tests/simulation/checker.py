@@ -28,7 +28,9 @@ Asked = tuple[str, str, str]
 APPROVED: Final = frozenset({"ask", "iask"})
 """Tools that no handler may carry out before a human said yes."""
 
-KEPT: Final = frozenset({"run.start", "tool.invoke", "state.update", "thread.open"})
+KEPT: Final = frozenset(
+    {"run.start", "run.abort", "tool.invoke", "tool.started", "state.update", "thread.open"}
+)
 """Commands whose answer outlives the server's process."""
 
 
@@ -36,6 +38,7 @@ KEPT: Final = frozenset({"run.start", "tool.invoke", "state.update", "thread.ope
 class LineSeen:
     document: str
     hello: Frame | None = None
+    hello_at: float = 0.0
     session: str | None = None
     early: list[tuple[Frame, int]] = field(default_factory=list)
     """Commands that were read before the welcome was written."""
@@ -50,6 +53,7 @@ class SessionSeen:
     document: str
     took_at: float
     over: bool = False
+    over_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -141,7 +145,7 @@ class Checker:
         line = self._lines.setdefault(record.who, LineSeen(_document(record.who)))
         kind = frame["type"]
         if kind == "hello":
-            line.hello = frame
+            line.hello, line.hello_at = frame, record.at
             line.written = {
                 (t["threadId"], t["epoch"]): t["offset"] for t in frame["threads"] if "epoch" in t
             }
@@ -149,7 +153,7 @@ class Checker:
         if session is not None and session.line == record.who:
             session.took_at = record.at
             if kind == "bye":
-                session.over = True
+                session.over, session.over_at = True, record.at
         if "id" in frame:
             self._ask(line, frame)
         if kind == "approval.answer" and frame["approved"]:
@@ -209,6 +213,8 @@ class Checker:
     def _why_not_resumed(self, line: LineSeen, claimed: Frame, frame: Frame) -> None:
         """A page that shows its secret in time gets its session."""
         known = self._sessions.get(claimed["id"])
+        if known is not None and known.over and known.over_at >= line.hello_at:
+            return  # it ended while it was looked for
         if known is None or known.over or claimed["secret"] not in known.good:
             if frame["reason"] != "unknown_session":
                 self._wrong("P9: a wrong secret is not answered like an unknown session")
@@ -292,6 +298,8 @@ class Checker:
         if not reply.get("result", {}).get("aborted"):
             return
         run_id = frame.get("runId")
+        if any(run[0] == frame.get("threadId", run[0]) for run in self._in_doubt):
+            return  # it may have ended so in a process of which nobody was shown the end
         if run_id is None:
             ends = [end for _, end, _ in self._over.values() if _reason(end) == "aborted"]
             if not ends:
@@ -353,7 +361,8 @@ class Checker:
         if kind == "RUN_STARTED":
             self._started[thread_id, event["runId"]] = place
         elif kind in ("RUN_FINISHED", "RUN_ERROR"):
-            self._ended((thread_id, event.get("runId", last_run)), event, place)
+            run_id = event.get("runId") or last_run or self._under_way(thread_id)
+            self._ended((thread_id, run_id), event, place)
         elif kind in ("SUBAGENT_FINISHED", "SUBAGENT_ERROR"):
             self._ended((thread_id, event["subagentRunId"]), event, place)
         elif kind == "TOOL_CALL_START":
@@ -385,6 +394,12 @@ class Checker:
         if not between and kind not in ("RUN_FINISHED", "RUN_ERROR"):
             self._joined_late.add(name)
         return True
+
+    def _under_way(self, thread_id: str) -> str:
+        """The run that was begun last on this thread, and has not ended."""
+        begun = [run_id for thread, run_id in self._started if thread == thread_id]
+        still = [run_id for run_id in begun if (thread_id, run_id) not in self._over]
+        return still[-1] if still else ""
 
     def _ended(self, run: Run, event: Json, place: tuple[str, str, int]) -> None:
         if run in self._over:

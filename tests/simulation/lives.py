@@ -77,9 +77,12 @@ class Life:
         log = thread.space.log
         first = max(self._seen.get(log.epoch, 0), log.base)
         self._seen[log.epoch] = log.head
-        for event in log._events[log._start + first - log.base :]:
+        new = [orjson.loads(event) for event in log._events[log._start + first - log.base :]]
+        begun = [n for n, event in enumerate(new) if event["type"] == "RUN_STARTED"]
+        for n, event in enumerate(new):
             last = thread.runs.endings.last_run  # a RUN_ERROR does not say of which run it is
-            what = (log.epoch, orjson.loads(event), last["runId"] if last else "")
+            newest = not begun or n >= begun[-1]  # behind which another one may have ended already
+            what = (log.epoch, event, last["runId"] if last and newest else "")
             self.world.history.note("event", thread.thread_id, what)
 
     def takes_sockets(self) -> bool:

@@ -331,9 +331,13 @@ class SuggestionsMade:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The process began anew, and this was read from the store; these pages may come back."""
+    """The process began anew, and this was read from the store; these pages may come back.
+
+    `readers`: those that read the thread when the process ended.
+    """
 
     pages: tuple[PageView, ...]
+    readers: frozenset[SessionId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,8 @@ def _said(space: Space, run: Run) -> list[str]:
 
 def take_up(space: Space, runs: Runs, homes: Homes, event: i.Restored) -> None:
     """Go on with what was under way; pages that may come back are on the thread again."""
-    wanted = _sessions(runs)
+    wanted = _sessions(runs) | event.readers
+    space.readers |= event.readers
     for page in event.pages:
         if page.session in wanted:
             space.pages[page.session] = page

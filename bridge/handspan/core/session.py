@@ -68,6 +68,8 @@ class Session:
         self.holding = Holding(policy.open_calls_per_session)
         self.running: Counter[ThreadKey] = Counter()
         self.queued: Counter[ThreadKey] = Counter()
+        self.had_open: frozenset[ThreadId] = frozenset()
+        """What its page read when the process ended."""
         self.expected: set[ThreadKey] = set()
         """Threads that count on its page since a restart of the process."""
         self.over = False
@@ -196,8 +198,8 @@ class Session:
         journal: tuple[f.JournalEntry, ...],
         before: DocumentId,
     ) -> None:
-        was_open, related = set(self.open), sorted(self._related())
-        self.expected.clear()
+        related, was_open = sorted(self._related()), set(self.open)
+        left, self.expected = was_open | {key.thread_id for key in self.expected}, set()
         self.open = dict.fromkeys(wishes)
         for key in related:
             self.do(e.TellThread(key, i.PageReturned(self.view(), journal, before)))
@@ -206,7 +208,7 @@ class Session:
             if wish.thread_id not in was_open:
                 message = i.PageOpened(self.view())
                 self.do(e.TellThread(self.key(wish.thread_id), message, create=True))
-        for thread_id in sorted(was_open - set(wishes)):
+        for thread_id in sorted(left - set(wishes)):
             self.do(e.TellThread(self.key(thread_id), i.PageClosed(self.id)))
         for cancel in self.holding.unknown(journal):
             self._send(cancel)

@@ -76,12 +76,17 @@ class SessionKeeping:
 
 
 def _me(session: "Session") -> tuple[Any, ...]:
-    return (session.document, session.secrets.hashes)
+    return (session.document, session.secrets.hashes, tuple(session.open))
 
 
 def _image(session: "Session") -> bytes:
     hashes = [each.hex() for each in session.secrets.hashes]
-    common = {"origin": session.origin, "document": session.document, "secrets": hashes}
+    common = {
+        "origin": session.origin,
+        "document": session.document,
+        "secrets": hashes,
+        "open": list(session.open),
+    }
     principal = session.principal
     try:
         attributes = as_text(dict(principal.attributes))
@@ -112,6 +117,7 @@ def load(
             case "self":
                 image = read(entry.body)
                 session.document = DocumentId(image["document"])
+                session.had_open = frozenset(image["open"])
                 session.secrets.hashes = tuple(bytes.fromhex(each) for each in image["secrets"])
             case "tools":
                 if entry.body not in known:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from handspan.core import inputs as i
 from handspan.core import session_inputs as s
-from handspan.core.parties import Asker, PageView
+from handspan.core.parties import Asker, PageView, ThreadKey
 from handspan.core.session_keeping import KnownTools
 from handspan_protocol.codec import frame_bytes
 from handspan_protocol.errors import CloseCode
 from handspan_protocol.frames import Goaway
+from handspan_protocol.ids import SessionId
 
 from .socket import where
 
@@ -39,11 +40,15 @@ def restore(driver: "Driver") -> None:
         _try(f"session {session_id}", partial(driver.restore_session, session_id, entries, known))
     unfinished = driver.store.unfinished()
     pages: dict[str, list[PageView]] = defaultdict(list)
+    readers: dict[ThreadKey, set[SessionId]] = defaultdict(set)
     for session in driver.hub.sessions.values():
         pages[session.principal.id].append(session.view())
+        for thread_id in session.had_open:
+            readers[session.key(thread_id)].add(session.id)
     found = [key for key in unfinished if driver.hub.reach(key, create=False) is not None]
     for key in found:
-        driver.tell_thread(key, i.Restored(tuple(pages[key.principal])))
+        restored = i.Restored(tuple(pages[key.principal]), frozenset(readers[key]))
+        driver.tell_thread(key, restored)
 
 
 def _try(what: str, load: Callable[[], None]) -> None:
