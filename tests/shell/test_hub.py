@@ -23,7 +23,7 @@ CALL = {
     "attempt": 1, "held": {"s": 1}, "asked": False, "decision": None, "last": None,
     "revised": None,
     "settled": {
-        "by": "answered", "code": None, "value": 1, "content": None, "errorCode": None,
+        "by": "answered", "code": None, "value": "1", "content": None, "errorCode": None,
         "errorMessage": None, "answerCode": None,
     },
 }  # fmt: skip
