@@ -28,6 +28,7 @@ from handspan_protocol import frames as f
 from handspan_protocol.codec import encode, frame_bytes, parse_json
 from handspan_protocol.errors import CommandCode, PeerError
 from handspan_protocol.ids import CallId, DocumentId, RunId, SessionId, ThreadId
+from handspan_protocol.strict_json import ENCODED_NESTING_MAX
 from handspan_protocol.tools import Tool, read_tool
 
 Json = Any
@@ -253,7 +254,7 @@ class World:
         if isinstance(target, ThreadKey):
             from_ring = machine.read(head, 1 << 62)
             assert from_ring is not None, "one input made more events than the ring holds"
-            self.log[target] += [parse_json(event) for event in from_ring]
+            self.log[target] += [parse_json(event, nesting=ENCODED_NESTING_MAX) for event in from_ring]
         for watch in self.watchers:
             watch(target, message, effects)
         for effect in effects:
@@ -656,7 +657,7 @@ class Tab:
         if same and thread.space.log.reaches(effect.offset or 0) and name in self.folds:
             self._cursors[name] = (thread.epoch, effect.offset or 0)
             return
-        shown = parse_json(thread.snapshot(self.session.id))
+        shown = parse_json(thread.snapshot(self.session.id), nesting=ENCODED_NESTING_MAX)
         self.folds[name] = PageFold.of_snapshot(shown)
         self._cursors[name] = (shown["epoch"], shown["offset"])
 

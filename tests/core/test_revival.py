@@ -213,19 +213,46 @@ def test_a_run_that_only_waits_for_a_page_outlives_any_number_of_restarts():
     assert life.thread.run.restarts == 0
 
 
+def test_a_run_that_nobody_has_seen_is_given_up_as_well():
+    """It begins anew each time, with the restarts that it has had."""
+    life = a_life(hooks=["before_run"])
+    run = life.tab.run("one")
+    for _ in range(RESTARTS_MAX):
+        life = life.restart()
+        assert [x.run_id for x in life.world.of(e.JudgeRun)] == [run]
+    is_over(life.restart(), "internal")
+
+
 UNHEARD = Principal("anonymous", when=object())
 
 
-def test_a_run_whose_request_could_not_be_kept_is_closed_and_one_that_waited_is_gone():
+def test_runs_whose_requests_could_not_be_kept_fail_in_their_turn():
     life = a_life()
-    for name in ("r1", "r2"):
+    for name, who in (("r1", UNHEARD), ("r2", UNHEARD), ("r3", Principal("anonymous"))):
         asked = i.RunRequested(
-            asker=Asker(None, name), run_id=RunId(name), principal=UNHEARD, if_busy="queue"
-        )
+            asker=Asker(None, name), run_id=RunId(name), principal=who, if_busy="queue",
+            message={"role": "user", "content": name},
+        )  # fmt: skip
         life.world.tell(life.world.key("t1"), asked)
     again = life.restart()
+    over = [(x.value.run_id, x.value.reason, x.value.code) for x in again.world.of(e.RunOver)]
+    assert over == [("r1", "failed", "internal"), ("r2", "failed", "agent_error")]
+    assert again.started() == [("r3", 0)]
+    assert [m["content"] for m in again.world.messages()] == ["r1", "r2", "r3"]
+    again.world.end("r3")
+    is_over(again, "completed")
+
+
+def test_a_button_whose_request_could_not_be_kept_is_answered_and_its_call_is_over():
+    life = a_life(tool("t"))
+    asked = i.InvokeRequested(
+        asker=Asker(None, "x"), run_id=RunId("r1"), name="t", raw="{}", principal=UNHEARD
+    )
+    life.world.tell(life.world.key("t1"), asked)
+    again = life.restart()
     is_over(again, "internal")
-    assert [x.value.run_id for x in again.world.of(e.RunOver)] == ["r1"]
+    assert again.code == "aborted_before_start"
+    assert again.world.answers["x"]["outcome"] == "aborted"
 
 
 def test_a_run_that_had_delegated_is_closed_and_what_was_called_below_has_results():
@@ -398,6 +425,118 @@ def test_a_call_of_a_server_tool_that_is_no_more_is_unavailable(approval):
     assert again.code == "unavailable"
     again.world.end(life.run)
     is_over(again, "completed")
+
+
+ANOTHER = {"description": "does something else now"}
+
+
+def test_p10_an_approval_for_a_server_tool_that_has_changed_is_asked_for_anew():
+    life = calling("srv", server=[spec("srv", approval="always")])
+    again = life.restart(server=[spec("srv", approval="always", **ANOTHER)])
+    again.tab.connect(threads=["t1"])
+    (old,), (new,) = life.tab.questions, again.tab.questions
+    assert old.digest != new.digest
+    assert again.tab.approve(old) == "late"
+    assert again.world.of(e.StartTool) == []
+    assert again.tab.approve(new) == "applied"
+    assert [x.call_id for x in again.world.of(e.StartTool)] == [again.call.id]
+
+
+def waiting_for_its_turn(**fields):
+    """A server tool that has leave to begin, and waits behind another one."""
+    life = a_life(server=[spec("other"), spec("srv", **fields)], server_tools_at_once=1)
+    life.run = life.tab.run("go")
+    for name in ("other", "srv"):
+        life.world.call(life.run, name, {"x": 1})
+    life.world.end(life.run)
+    for question in life.tab.questions:
+        life.tab.approve(question)
+    assert life.call.state is S.QUEUED
+    return life
+
+
+NEEDS_X = {"parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}
+CHANGES = [
+    ("it was approved", {"approval": "always"}, ANOTHER, "unavailable"),
+    ("its arguments do not fit", {}, NEEDS_X, "invalid_arguments"),
+    ("nobody had to be asked", {}, ANOTHER, None),
+    ("it is the same", {"approval": "always"}, {}, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "change", "code"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES]
+)
+def test_p10_a_server_tool_that_has_changed_is_not_run_on_the_strength_of_the_old_one(
+    fields, change, code
+):
+    life = waiting_for_its_turn(**fields)
+    again = life.restart(server=[spec("other"), spec("srv", **{**fields, **change})])
+    assert again.code == code
+    started = [x.call_id for x in again.world.of(e.StartTool)]
+    assert started == ([again.call.id] if code is None else [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "change", "code"), [c[1:] for c in CHANGES[1:3]], ids=[c[0] for c in CHANGES[1:3]]
+)
+def test_a_repeatable_server_tool_that_was_at_work_and_has_changed_is_looked_at_again(
+    fields, change, code
+):
+    life = calling("srv", server=[spec("srv", **AGAIN, **fields)])
+    again = life.restart(server=[spec("srv", **AGAIN, **change)])
+    assert again.code == code
+    assert len(again.world.of(e.StartTool)) == (code is None)
+
+
+# ---- deep values --------------------------------------------------------------------------------
+
+
+def nested(depth):
+    """Lists in lists."""
+    value = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+DEPTHS = [127, 250]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_p16_a_deep_result_of_a_server_tool_is_had_again(depth):
+    life = calling("srv", server=[spec("srv")])
+    life.world.returned(life.call.id, nested(depth))
+    again = life.restart()
+    assert [r.value for r in again.world.steps()[0].results] == [nested(depth)]
+    assert again.world.messages() == life.world.messages()
+
+
+def test_p16_a_deep_result_of_a_page_and_deep_arguments_are_had_again():
+    life = a_life(tool("t"))
+    life.run = life.tab.run("go")
+    life.world.call(life.run, "t", {"x": nested(126)})
+    life.world.end(life.run)
+    again = life.restart()
+    assert again.call.args == {"x": nested(126)}
+    again.tab.connect(threads=["t1"])
+    again.tab.started(again.tab.call("t"))
+    assert again.tab.result(again.tab.call("t"), nested(127)) == "applied"
+    third = again.restart()
+    assert [r.value for r in third.world.steps()[0].results] == [nested(127)]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_p16_what_a_run_has_to_show_may_be_deep_also_when_it_is_over(depth):
+    """`agent.output`, which is in the run's image and then in what is said of the last run."""
+    life = a_life()
+    run = life.tab.run("go")
+    life.thread.run.output, life.thread.run.has_output = nested(depth - 3), True
+    life.tab.ask(f.StateUpdate, thread_id="t1", state={"n": 1})
+    again = life.restart()
+    assert again.thread.run.output == nested(depth - 3)
+    again.world.end(run)
+    assert again.restart().world.last_run() == again.world.last_run()
 
 
 # ---- steps that were cut off --------------------------------------------------------------------
