@@ -146,6 +146,20 @@ def test_p2_of_commands_that_do_something_twice_it_is_told_whenever_they_change(
     assert set(get_args(f.Command)) >= KEPT
 
 
+@pytest.mark.parametrize(
+    "command",
+    [f.ToolStarted(id="1", call_id="c", attempt=1), f.RunAbort(id="1", run_id="r")],
+    ids=["leave to start", "an abort"],
+)
+def test_p2_what_would_be_answered_otherwise_the_second_time_has_the_reply_it_had(command):
+    replies, again = kept(), kept()
+    replies.begin(DOC, command)
+    replies.finish(DOC, reply("1", {"status": "go"}), 8)
+    assert changed(replies) == [(DOC, "1")]
+    again.restore((DOC, "1"), replies.image((DOC, "1")))
+    assert again.begin(DOC, command) == reply("1", {"status": "go"})
+
+
 def test_commands_that_tell_themselves_apart_are_nobodys_to_keep():
     replies = kept()
     replies.begin(DOC, ThreadList(id="1"))

@@ -1087,19 +1087,55 @@ def test_nothing_is_suggested_after(make, how):
 # ---- ends ---------------------------------------------------------------------------------------
 
 
-def test_what_can_no_longer_start_is_answered_and_skipped(make):
+def test_a_button_that_can_no_longer_begin_is_answered_and_everybody_sees_that_it_failed(make):
     world = make()
     tab, other = world.tab("a", tools=[tool("t")]), world.tab("b")
     run = tab.run()
-    skipped = other.invoke("t", if_busy="queue", run_id="skipped")
+    failed = other.invoke("t", if_busy="queue", run_id="failed")
     last = other.run("last", if_busy="queue")
     tab.tools()
     world.end(run)
-    assert other.answer(skipped) == "denied"
+    assert other.answer(failed) == "internal"
     assert world.thread("t1").run.id == last
     over = [(x.value.run_id, x.value.reason, x.value.depth) for x in world.of(e.RunOver)]
-    assert over == [(run, "completed", 0), ("skipped", "aborted", 0)]
+    assert over == [(run, "completed", 0), ("failed", "failed", 0)]
+    kinds = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR")
+    assert [(ev["type"], ev.get("code")) for ev in world.events("t1", *kinds)][2:] == [
+        ("RUN_STARTED", None),
+        ("RUN_ERROR", "agent_error"),
+        ("RUN_STARTED", None),
+    ]
     world.end(last)
+    assert world.sessions[other.id].queued.total() == world.sessions[other.id].running.total() == 0
+
+
+def test_a_run_that_can_no_longer_begin_fails_behind_what_was_said(make):
+    """What it was to be said after was cut by the run before it."""
+    world = make()
+    tab = world.tab("a")
+    world.end(tab.run("kept"))
+    run = tab.run("cut")
+    kept, cut = [m["id"] for m in world.messages()]
+    given = {"thread_id": "t1", "if_busy": "queue"}
+    between = tab.ask(f.RunStart, message="instead", after=kept, **given)["runId"]
+    late = tab.ask(f.RunStart, message="late", after=cut, **given)["runId"]
+    world.end(run)
+    world.end(between)
+    assert (world.last_run()["runId"], world.reason()) == (late, "agent_error")
+    assert not world.thread("t1").busy
+    assert [m["content"] for m in world.messages()] == ["kept", "instead", "late"]
+
+
+def test_p12_a_run_for_whose_words_there_is_no_room_fails_without_them(make):
+    world = make(history_bytes=2_000)
+    tab = world.tab("a")
+    run = tab.run("x")
+    tab.ask(f.RunStart, thread_id="t1", message="no room", if_busy="queue")
+    world.text(run, "y" * 3_000)
+    world.end(run)
+    assert world.reason() == "agent_error"
+    assert not world.thread("t1").busy
+    assert [m["content"][:2] for m in world.messages()] == ["x", "yy"]
 
 
 def test_a_thread_that_goes_ends_what_runs_and_what_waits(make):

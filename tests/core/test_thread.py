@@ -348,6 +348,19 @@ def test_p12_a_session_that_holds_too_many_calls_refuses_its_own(session, attemp
     assert scene.code == code
 
 
+@pytest.mark.parametrize(
+    ("fields", "code"), [({}, "outcome_unknown"), ({"idempotent": True}, None)], ids=["", "again"]
+)
+def test_p2_a_call_that_has_started_is_not_refused_but_lost(fields, code):
+    """A session is restored by a process that allows fewer calls than the one before it."""
+    world = World()
+    scene = a_scene(lambda **_: world, started, **fields)
+    refused(scene)
+    assert scene.code == code
+    if code is None:
+        assert (scene.call.holder, scene.call.homeless_until is None) == (None, False)
+
+
 def test_progress_goes_to_the_call_it_is_of(make):
     scene = a_scene(make, started)
     scene.tab.progress(scene.tab.call("t"), 0.5)
