@@ -254,7 +254,9 @@ class World:
         if isinstance(target, ThreadKey):
             from_ring = machine.read(head, 1 << 62)
             assert from_ring is not None, "one input made more events than the ring holds"
-            self.log[target] += [parse_json(event, nesting=ENCODED_NESTING_MAX) for event in from_ring]
+            self.log[target] += [
+                parse_json(event, nesting=ENCODED_NESTING_MAX) for event in from_ring
+            ]
         for watch in self.watchers:
             watch(target, message, effects)
         for effect in effects:

@@ -396,10 +396,11 @@ class Checker:
         return True
 
     def _under_way(self, thread_id: str) -> str:
-        """The run that was begun last on this thread, and has not ended."""
-        begun = [run_id for thread, run_id in self._started if thread == thread_id]
-        still = [run_id for run_id in begun if (thread_id, run_id) not in self._over]
-        return still[-1] if still else ""
+        """The run that was begun last on this thread, or was accepted first, and has not ended."""
+        begun = [run for run in reversed(self._started) if run[0] == thread_id]
+        known = [*begun, *(run for run in self._accepted if run[0] == thread_id)]
+        over = self._over.keys() | self._in_doubt
+        return next((run[1] for run in known if run not in over), "")
 
     def _ended(self, run: Run, event: Json, place: tuple[str, str, int]) -> None:
         if run in self._over:
