@@ -87,6 +87,26 @@ def test_a_thread_that_cannot_be_read_is_not_there_and_harms_no_other(create, ca
     assert hub.threads == {}
 
 
+SPOILED = [
+    ("message", "m1", b"no JSON"),
+    ("call", "c1", b"{}"),
+    ("about", "", b'{"lastRun": 7}'),
+    ("run", "r1", b'{"place": 0}'),
+]
+
+
+@pytest.mark.parametrize("entry", SPOILED, ids=[one[0] for one in SPOILED])
+@pytest.mark.parametrize("create", [True, False])
+def test_a_thread_that_somebody_has_spoiled_is_not_there_and_harms_no_other(entry, create, caplog):
+    store = stored()
+    store.write([Put(T1, *entry)], lambda: None)
+    hub = a_hub(store)
+    assert hub.reach(T1, create=create) is None
+    assert "t1 cannot be read" in caplog.text
+    assert (hub.threads, hub._sources) == ({}, {})
+    assert hub.reach(T2, create=True) is not None
+
+
 def test_p7_the_id_of_a_call_that_is_only_kept_is_given_to_no_other_thread():
     """Its page may have outlived the process, and name it by its id alone."""
     hub = a_hub(stored())
@@ -148,6 +168,12 @@ def test_a_list_has_threads_in_memory_and_those_that_are_only_kept_newest_first(
         {"threadId": "t8", "updatedAt": "1970-01-01T00:00:03.500Z"},
         {"threadId": "t1", "updatedAt": "1970-01-01T00:00:01.000Z", "title": "hello"},
     ]
+
+
+@pytest.mark.parametrize("about", [b"", b"no JSON", b"[]", b"7", b"{}", b'{"title": 7}'])
+def test_a_thread_whose_title_somebody_has_spoiled_is_listed_without_one(about):
+    (row,) = listed([], [kept("t1", 1.0, about)], 0.0)
+    assert row == {"threadId": "t1", "updatedAt": "1970-01-01T00:00:01.000Z"}
 
 
 def test_a_list_without_a_store_has_the_titles_of_threads_in_memory():
