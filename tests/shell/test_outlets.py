@@ -56,7 +56,8 @@ class Stage:
         self.call = SimpleNamespace(approval="open")
         desk = SimpleNamespace(open_calls={"c1": self.call})
         thread = SimpleNamespace(epoch="e", log=log, head=7, snapshot=lambda _: snapshot, desk=desk)
-        hub = SimpleNamespace(thread=lambda key: thread, threads={KEY: thread})
+        self.threads = {KEY: thread}
+        hub = SimpleNamespace(find=self.threads.get, threads=self.threads)
         self.outlets = Outlets(hub, self.waiting.append)
         self.holding = {"c1": (KEY, 1)}
         self.session = SimpleNamespace(
@@ -160,6 +161,23 @@ def test_a_snapshot_that_is_large_or_ahead_of_the_store_is_made_when_its_turn_ha
     stage = Stage(**large)
     stage.outlets.open_stream(stage.session, e.OpenStream(KEY, None, None))
     assert stage.kept() == [("open", None)]
+
+
+def test_p8_a_thread_that_was_deleted_while_its_stream_waited_is_not_made_anew():
+    stage = Stage()
+    stage.outlets.open_stream(stage.session, e.OpenStream(KEY, None, None))
+    stage.threads.clear()
+    assert stage.kept() == []
+    assert stage.threads == {}
+
+
+def test_a_page_for_which_something_broke_loses_its_socket_and_nobody_else_does():
+    stage = Stage()
+    stage.outlets.give_up(None)
+    stage.outlets.give_up(SimpleNamespace(connection=None))
+    assert stage.closed == []
+    stage.outlets.give_up(stage.session)
+    assert stage.closed == [(CloseCode.OUR_FAULT,)]
 
 
 def test_a_socket_that_is_to_close_is_nobodys_at_once_and_closes_behind_what_was_said():
