@@ -162,6 +162,21 @@ def test_what_waits_leaves_also_behind_one_that_breaks(desk, caplog):
     assert len(caplog.records) == 1
 
 
+def test_behind_the_end_what_was_written_is_kept_and_nothing_that_waited_is_done(desk):
+    desk.start()
+    desk.turn()
+    desk.act("with the first")
+    desk.say()
+    desk.change({"n": 1})
+    desk.turn()
+    desk.act("with the second")
+    desk.ledger.shut()
+    desk.store.commit()
+    assert desk.left == []
+    assert ("run", "r1") in desk.store.kept.threads[T1]
+    assert desk.shown()
+
+
 def test_an_input_that_records_nothing_writes_nothing(desk):
     desk.start()
     desk.turn()
