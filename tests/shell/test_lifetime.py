@@ -80,6 +80,36 @@ async def test_a_thread_at_rest_is_not_read_before_somebody_asks():
         assert (len(driver.hub.threads), len(driver.hub.sessions)) == (0, 1)
 
 
+@pytest.mark.parametrize("what", ["sessions", "threads"])
+async def test_what_somebody_has_spoiled_keeps_nobody_else_from_coming_back(what, caplog):
+    async with service(silent) as here:
+        pages = [await here.page(threads=[name]) for name in ("t1", "t2")]
+        for page, name in zip(pages, ("t1", "t2"), strict=True):
+            page.run("go", thread=name)
+        await settle()
+        shelf = getattr(here.store.kept, what)
+        spoiled = next(iter(shelf))
+        shelf[spoiled] = {name: b"no JSON" for name in shelf[spoiled]}
+        await here.restart()
+        driver, _ = here.bridge._at_work()
+        assert (len(driver.hub.sessions), len(driver.hub.threads)) == (
+            (1, 2) if what == "sessions" else (2, 1)
+        )
+        assert len(driver.hub.active) == len(driver.hub.threads)
+        assert "no JSON" not in caplog.text
+        assert len([one for one in caplog.records if one.levelname == "ERROR"]) == 1
+
+
+async def test_pages_of_one_application_have_their_tools_compiled_once():
+    async with service(silent) as here:
+        for _ in range(3):
+            await here.page(tools={"t": ({"parameters": {"type": "object"}}, None)})
+        await here.restart()
+        driver, _ = here.bridge._at_work()
+        specs = {id(one.tools.current["t"]) for one in driver.hub.sessions.values()}
+        assert (len(driver.hub.sessions), len(specs)) == (3, 1)
+
+
 async def test_a_store_that_keeps_nothing_is_not_asked_what_it_has():
     bridge = Bridge(store=MemoryStore(), agents={"default": silent})
     driver, _ = bridge._at_work()
