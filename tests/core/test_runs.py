@@ -1126,6 +1126,18 @@ def test_a_run_that_can_no_longer_begin_fails_behind_what_was_said(make):
     assert [m["content"] for m in world.messages()] == ["kept", "instead", "late"]
 
 
+def test_p16_a_run_whose_request_could_not_be_kept_fails_in_its_turn(make):
+    world = make()
+    tab = world.tab("a")
+    run = tab.run("x")
+    waits = tab.ask(f.RunStart, thread_id="t1", message="half", if_busy="queue")["runId"]
+    world.thread("t1").runs.unheard.add(waits)
+    world.end(run)
+    assert (world.last_run()["runId"], world.reason()) == (waits, "agent_error")
+    assert "restarted" in world.last_run()["error"]["message"]
+    assert [m["content"] for m in world.messages()] == ["x", "half"]
+
+
 def test_p12_a_run_for_whose_words_there_is_no_room_fails_without_them(make):
     world = make(history_bytes=2_000)
     tab = world.tab("a")

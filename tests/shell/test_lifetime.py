@@ -89,7 +89,7 @@ async def test_what_somebody_has_spoiled_keeps_nobody_else_from_coming_back(what
         await settle()
         shelf = getattr(here.store.kept, what)
         spoiled = next(iter(shelf))
-        shelf[spoiled] = {name: b"no JSON" for name in shelf[spoiled]}
+        shelf[spoiled] = dict.fromkeys(shelf[spoiled], b"no JSON")
         await here.restart()
         driver, _ = here.bridge._at_work()
         assert (len(driver.hub.sessions), len(driver.hub.threads)) == (
