@@ -1126,8 +1126,8 @@ def test_a_run_that_can_no_longer_begin_fails_behind_what_was_said(make):
     assert [m["content"] for m in world.messages()] == ["kept", "instead", "late"]
 
 
-def test_p16_a_run_whose_request_could_not_be_kept_fails_in_its_turn(make):
-    world = make()
+def test_p16_a_run_whose_request_could_not_be_kept_fails_in_its_turn():
+    world = World()  # what a store has not kept is no input
     tab = world.tab("a")
     run = tab.run("x")
     waits = tab.ask(f.RunStart, thread_id="t1", message="half", if_busy="queue")["runId"]
