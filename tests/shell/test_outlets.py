@@ -57,7 +57,7 @@ class Stage:
         desk = SimpleNamespace(open_calls={"c1": self.call})
         thread = SimpleNamespace(epoch="e", log=log, head=7, snapshot=lambda _: snapshot, desk=desk)
         self.threads = {KEY: thread}
-        hub = SimpleNamespace(find=self.threads.get, threads=self.threads)
+        hub = SimpleNamespace(thread=self.threads.get, threads=self.threads)
         self.outlets = Outlets(hub, self.waiting.append)
         self.holding = {"c1": (KEY, 1)}
         self.session = SimpleNamespace(
