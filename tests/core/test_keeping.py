@@ -4,6 +4,7 @@ import pytest
 from tests.core.builders import spec, tool
 from tests.core.kept import KeptWorld, loaded
 from tests.core.scenarios import KEY, a_space
+from tests.fake_store import Shelf
 
 from handspan.core import inputs as i
 from handspan.core import keeping as room
@@ -17,6 +18,7 @@ from handspan.core.policy import Policy
 from handspan.core.runs import Runs
 from handspan_protocol import frames as f
 from handspan_protocol.codec import parse_json
+from handspan_protocol.errors import UsageError
 from handspan_protocol.ids import RunId
 
 
@@ -272,6 +274,30 @@ def test_p16_a_thread_that_was_just_loaded_has_nothing_new_to_say():
     for change in loaded(book.world, KEY).changes(()):
         assert isinstance(change, Put)
         assert before[change.part, change.name] == change.body
+
+
+def test_p16_what_cannot_be_written_is_told_and_leaves_no_hole():
+    """What was written with it in one page is not in the store: the next page has everything."""
+    book = Book()
+    tab = book.world.tab("a", tools=[tool("t")])
+    run = tab.run("hi")
+    book.world.call(run, "t")
+    book.world.end(run)
+    thread = book.world.thread("t1")
+    sound, thread.space.transcript.state = thread.space.transcript.state, object()
+    thread.space.transcript.append({"id": "m9", "role": "user", "content": "behind"})
+    with pytest.raises(UsageError):
+        thread.changes(())
+    thread.space.transcript.state = sound
+    told = thread.changes(())
+    assert told[0] == Drop(KEY, "message")
+    shelf = Shelf()
+    shelf.apply(told, 1.0)
+    again = loaded(book.world, KEY, shelf)
+    assert again.space.transcript.messages == thread.space.transcript.messages
+    assert again.desk.calls.keys() == thread.desk.calls.keys()
+    assert again.run.id == run
+    assert thread.changes(()) == []
 
 
 TITLES = [
