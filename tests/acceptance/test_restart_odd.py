@@ -327,7 +327,6 @@ async def test_a_page_whose_thread_cannot_be_read_at_once_comes_back_and_has_it(
         assert page.thread("t1").messages == here.history() != []
 
 
-@pytest.mark.xfail(strict=True, reason="its session takes t1 for open, so it is no reader of it")
 async def test_a_page_whose_thread_could_not_be_read_at_once_hears_what_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1095,7 +1095,7 @@ def test_a_button_that_can_no_longer_begin_is_answered_and_everybody_sees_that_i
     last = other.run("last", if_busy="queue")
     tab.tools()
     world.end(run)
-    assert other.answer(failed) == "internal"
+    assert other.answer(failed) == "unknown_tool"
     assert world.thread("t1").run.id == last
     over = [(x.value.run_id, x.value.reason, x.value.depth) for x in world.of(e.RunOver)]
     assert over == [(run, "completed", 0), ("failed", "failed", 0)]

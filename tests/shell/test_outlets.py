@@ -57,7 +57,7 @@ class Stage:
         desk = SimpleNamespace(open_calls={"c1": self.call})
         thread = SimpleNamespace(epoch="e", log=log, head=7, snapshot=lambda _: snapshot, desk=desk)
         self.threads = {KEY: thread}
-        hub = SimpleNamespace(thread=self.threads.get, threads=self.threads)
+        hub = SimpleNamespace(reach=lambda key, create: self.threads.get(key), threads=self.threads)
         self.outlets = Outlets(hub, self.waiting.append)
         self.holding = {"c1": (KEY, 1)}
         self.session = SimpleNamespace(
@@ -191,3 +191,11 @@ def test_a_socket_that_is_to_close_is_nobodys_at_once_and_closes_behind_what_was
     assert stage.closed == []
     stage.kept()
     assert stage.closed == [(CloseCode.NORMAL, "bye")]
+
+
+def test_a_page_whose_thread_cannot_be_read_begins_anew():
+    stage = Stage()
+    stage.threads.clear()
+    stage.outlets.open_stream(stage.session, e.OpenStream(KEY, None, None))
+    assert stage.closed == [(CloseCode.OUR_FAULT,)]
+    assert stage.kept() == []

@@ -12,7 +12,7 @@ decides, never time. *Source:* behaviour.md 2 and 4.
 
 from collections import deque
 from dataclasses import replace
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 from handspan_protocol.errors import CommandCode, PeerError, RunCode, StopReason
 from handspan_protocol.ids import RunId
@@ -44,7 +44,6 @@ from .speech import Speech
 from .subruns import Subruns
 from .suggesting import Suggesting
 
-Json = Any
 Change = Literal[1, 0, -1]
 
 _BROKE = "something broke in the server"
@@ -70,8 +69,7 @@ class Runs:
         self.subruns = Subruns(space, self.live, roster.agents, self.start_step)
         self.suggesting = Suggesting(space, roster.hooks)
         self.queue: deque[Request] = deque()
-        self.unheard: set[RunId] = set()
-        """Of those that wait: whose request could not be kept over a restart."""
+        self.unheard: set[RunId] = set()  # that wait, and could not be kept over a restart
         self._roster = roster
 
     @property
@@ -188,10 +186,9 @@ class Runs:
         return run.step.emission
 
     def _open_step(self, run: Run) -> Emission:
-        step = run.step
-        step.base = self.space.transcript.last_id
+        run.step.base = self.space.transcript.last_id
         emission = self.hear_step(run)
-        self.space.emit({"type": "STEP_STARTED", "stepName": step.name}, run.owner)
+        self.space.emit({"type": "STEP_STARTED", "stepName": run.step.name}, run.owner)
         return emission
 
     def start_step(self, run: Run) -> None:
@@ -378,9 +375,12 @@ class Runs:
     def _begin_in_vain(self, request: Request, problem: PeerError) -> None:
         """It was accepted, and can no longer be carried out: everybody sees that it failed."""
         run = self._new_run(request)
-        said = request.message if isinstance(request, i.RunRequested) else None
         fits = problem.code is not CommandCode.TOO_LARGE
-        run_started(self.space, run, said if fits else None)
+        if isinstance(request, i.RunRequested):
+            run_started(self.space, run, request.message if fits else None)
+        else:
+            run.replied = True
+            self.space.reply(request.asker, error=problem)
         self.endings.fail(run, RunCode.AGENT_ERROR, problem.message)
 
     # ---- parts -------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class Driver:
     def _to_thread(self, key: ThreadKey, message: i.ThreadInput, create: bool) -> None:
         thread = self.hub.reach(key, create=create)
         if thread is None:
-            self._nobody_home(message)
+            self._nobody_home(key, message)
             return
         log = thread.space.log
         before = log.head
@@ -171,12 +171,13 @@ class Driver:
             self.outlets.give_up(session)
         self.timers.keep(session_id, session.next_deadline())
 
-    def _nobody_home(self, message: i.ThreadInput) -> None:
+    def _nobody_home(self, key: ThreadKey | None, message: i.ThreadInput) -> None:
         """A command for a thread that is not there is still answered.
 
         A page that opens one that cannot be read begins anew: it would hear nothing of it.
         """
-        if isinstance(message, i.PageOpened):
+        if isinstance(message, i.PageOpened) and key is not None:
+            self.tell_session(message.page.session, s.ThreadGone(key))
             self.outlets.give_up(self.hub.sessions.get(message.page.session))
         asker = getattr(message, "asker", None)
         if asker is None:
@@ -263,7 +264,7 @@ class Driver:
         key = self.hub.thread_of_run(session.principal.id, effect.run_id)
         message = i.AbortRequested(effect.asker, effect.run_id)
         if key is None:
-            self._nobody_home(message)
+            self._nobody_home(None, message)
         else:
             self.tell_thread(key, message)
 

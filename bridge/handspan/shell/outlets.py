@@ -91,8 +91,12 @@ class Outlets:
     def open_stream(self, session: Session, effect: e.OpenStream) -> None:
         """Put the cursor: after (epoch, offset), or behind a snapshot."""
         socket = self.of(session)
-        if socket is not None:
-            thread = self._hub.thread(effect.key)
+        if socket is None:
+            return
+        thread = self._hub.reach(effect.key, create=True)
+        if thread is None:
+            self.give_up(session)
+        else:
             self._after(partial(self._open, socket.writer, session, thread, effect))
 
     def _open(self, writer: Writer, session: Session, thread: Thread, effect: e.OpenStream) -> None:
