@@ -32,7 +32,7 @@ class Writer:
     def control(self, text, call_id=None):
         self.told.append(("control", call_id))
 
-    def offer(self, call_id, text, thread_id, after):
+    def offer(self, call_id, text, thread_id, after, still=None):
         self.told.append(("offer", call_id, after))
 
     def withdraw(self, call_id):

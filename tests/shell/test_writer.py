@@ -569,6 +569,14 @@ def test_a_written_call_cannot_be_withdrawn(bench: Bench) -> None:
     assert bench.writer.withdraw("c1") is False
 
 
+def test_p10_what_is_not_so_any_more_when_its_turn_has_come_is_not_said(bench: Bench) -> None:
+    bench.writer.open(FakeStream(count=1), 0)
+    bench.writer.offer("over", frame("a"), "t1", 0, lambda: False)
+    bench.writer.offer("open", frame("b"), "t1", 0, lambda: True)
+    bench.writer.flush()
+    assert bench.connection.names() == ["b", "events"]
+
+
 def test_threads_take_turns(bench: Bench) -> None:
     for name in ("t1", "t2"):
         stream = FakeStream(name)

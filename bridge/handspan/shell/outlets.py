@@ -58,13 +58,18 @@ class Outlets:
     def _send(self, session: Session, writer: Writer, frame: ServerFrame) -> None:
         text = frame_bytes(frame)
         if isinstance(frame, ApprovalRequest):
-            thread = self._hub.threads.get(session.key(frame.thread_id))
-            call = thread.desk.open_calls.get(frame.call_id) if thread else None
-            if call is not None and call.approval is not None:
-                writer.offer(frame.call_id, text, frame.thread_id, 0)
+            still = partial(self._is_asked, session, frame)
+            if still():
+                writer.offer(frame.call_id, text, frame.thread_id, 0, still)
         else:
             call_id = frame.call_id if isinstance(frame, ToolCancel) else None
             writer.control(text, call_id=call_id)
+
+    def _is_asked(self, session: Session, question: ApprovalRequest) -> bool:
+        """Whether it is open; it may wait for the store, and then for a page that does not read."""
+        thread = self._hub.threads.get(session.key(question.thread_id))
+        call = thread.desk.open_calls.get(question.call_id) if thread else None
+        return call is not None and call.approval is not None
 
     def send_call(self, session: Session, effect: e.SendCall) -> None:
         """A tool.call, behind the events before it."""

@@ -78,6 +78,8 @@ class _Queued:
     thread_id: str | None = None
     after: int = 0
     epoch: str = ""
+    still: Callable[[], bool] | None = None
+    """Asked when its turn has come: whether it is still worth saying."""
 
 
 @dataclass(slots=True, eq=False)
@@ -166,15 +168,23 @@ class Writer:
         """Queue a control frame; with `call_id` it stays behind what waits about that call."""
         self._enqueue(_Queued(frame, call_id))
 
-    def offer(self, call_id: str, frame: bytes, thread_id: str, after: int) -> None:
+    def offer(
+        self,
+        call_id: str,
+        frame: bytes,
+        thread_id: str,
+        after: int,
+        still: Callable[[], bool] | None = None,
+    ) -> None:
         """Queue a frame about a call that must not overtake the events before offset `after`.
 
         When the thread is not open on this socket it goes at once. Good for `tool.call` and for
-        `approval.request`: both can be withdrawn until they are written.
+        `approval.request`: both can be withdrawn until they are written, and what is not `still`
+        so when its turn has come goes nowhere.
         """
         cursor = self._cursors.get(thread_id)
         epoch = cursor.log.epoch if cursor else ""
-        self._enqueue(_Queued(frame, call_id, True, thread_id, after, epoch))
+        self._enqueue(_Queued(frame, call_id, True, thread_id, after, epoch, still))
 
     def withdraw(self, call_id: str) -> bool:
         """Drop what was offered about this call and is not written; whether there was any."""
@@ -233,7 +243,8 @@ class Writer:
             if self._ready:
                 queued = self._ready.popleft()
                 self._queued_bytes -= len(queued.frame)
-                self._transmit(queued.frame)
+                if queued.still is None or queued.still():
+                    self._transmit(queued.frame)
             elif (cursor := self._next_cursor()) is not None:
                 self._transmit(self._next_frame(cursor))
                 if (
