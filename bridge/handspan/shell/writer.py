@@ -104,8 +104,7 @@ class _Cursor:
     def is_due(self, session_id: Callable[[], str]) -> bool:
         """Whether there is something to write.
 
-        A snapshot shows the whole thread as it is made, and waits until all of that may be read:
-        so it comes, however fast there is more.
+        A snapshot shows all that there is, and waits until that may be read, however much follows.
         """
         log = self.log
         if self.offset is not None and self.offset >= log.base:
@@ -182,8 +181,7 @@ class Writer:
         `approval.request`: both can be withdrawn until they are written, and what is not `still`
         so when its turn has come goes nowhere.
         """
-        cursor = self._cursors.get(thread_id)
-        epoch = cursor.log.epoch if cursor else ""
+        epoch = self._cursors[thread_id].log.epoch if thread_id in self._cursors else ""
         self._enqueue(_Queued(frame, call_id, True, thread_id, after, epoch, still))
 
     def withdraw(self, call_id: str) -> bool:
@@ -247,11 +245,8 @@ class Writer:
                     self._transmit(queued.frame)
             elif (cursor := self._next_cursor()) is not None:
                 self._transmit(self._next_frame(cursor))
-                if (
-                    not self._aside
-                    and len(self._cursors) == 1
-                    and cursor.offset == cursor.log.readable
-                ):
+                alone = not self._aside and len(self._cursors) == 1
+                if alone and cursor.offset == cursor.log.readable:
                     return  # as it is while a model speaks: there is nothing else to look for
             else:
                 return
