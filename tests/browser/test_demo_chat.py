@@ -202,11 +202,11 @@ def test_a_message_that_waits_for_the_connection_is_taken_back(serve: Stand) -> 
     expect(here.button("Stop")).to_be_disabled()
 
 
-def test_p10_a_call_that_is_allowed_after_a_reload_says_that_it_waits_for_its_page(
+def test_p10_a_call_that_is_allowed_after_a_reload_is_carried_out_by_the_page_as_it_is_now(
     serve: Stand,
 ) -> None:
-    """Nothing is left to press: the call is the page's that asked for it, and may come back."""
-    stand = serve(ScriptedAgent([[call("clear_board")], "never"]))
+    """The tab keeps its session, so the question and the call are its own still."""
+    stand = serve(ScriptedAgent([[call("clear_board")], "Cleared."]))
     here = stand.visit()
     here.say("go")
     here.button("Allow").wait_for()
@@ -214,9 +214,24 @@ def test_p10_a_call_that_is_allowed_after_a_reload_says_that_it_waits_for_its_pa
     row = here.call("Clear the board")
     expect(row.locator(".state")).to_have_text("asks you")
     here.button("Allow").click()
-    expect(row.locator(".state")).to_have_text("allowed, waits for its page")
+    expect(row.locator(".state")).to_have_text("done")
     expect(here.button("Allow")).to_have_count(0)
-    here.page.reload()
+
+
+def test_p10_a_call_that_is_allowed_elsewhere_while_its_page_is_away_says_that_it_waits(
+    serve: Stand,
+) -> None:
+    """Nothing is left to press: the call is the page's that asked for it, and may come back."""
+    stand = serve(ScriptedAgent([[call("clear_board")], "never"]))
+    here, other = (stand.enter(stand.visit(), thread="shared") for _ in range(2))
+    here.say("go")
+    other.button("Allow").wait_for()
+    here.page.close()
+    other.button("Allow").click()
+    row = other.call("Clear the board")
+    expect(row.locator(".state")).to_have_text("allowed, waits for its page")
+    expect(other.button("Allow")).to_have_count(0)
+    other.page.reload()
     expect(row.locator(".state")).to_have_text("allowed, waits for its page")
 
 
