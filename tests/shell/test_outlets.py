@@ -199,3 +199,10 @@ def test_a_page_whose_thread_cannot_be_read_begins_anew():
     stage.outlets.open_stream(stage.session, e.OpenStream(KEY, None, None))
     assert stage.closed == [(CloseCode.OUR_FAULT,)]
     assert stage.kept() == []
+
+
+def test_p2_a_superseded_socket_closes_at_once_so_that_what_it_was_offered_is_not_written():
+    stage = Stage()
+    superseded = e.CloseSocket(ConnectionId(1), CloseCode.SUPERSEDED, "superseded")
+    stage.outlets.close_socket(stage.session, superseded)
+    assert stage.closed == [(CloseCode.SUPERSEDED, "superseded")]

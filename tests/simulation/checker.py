@@ -98,6 +98,7 @@ class Checker:
         self._sessions: dict[str, SessionSeen] = {}
         self._secrets: set[str] = set()
         self._asked: dict[Asked, tuple[Frame, int]] = {}
+        self._first_asked: dict[tuple[str, str], int] = {}
         """Each command, with the record in which it was first read."""
         self._replied: dict[Asked, tuple[int, Frame]] = {}
         """With the life in which it was answered first."""
@@ -161,12 +162,13 @@ class Checker:
             self._remembered = self._remembered or frame.get("remember", False)
 
     def _ask(self, line: LineSeen, frame: Frame) -> None:
-        """Before the welcome nobody knows of which session it is."""
+        """Before the welcome nobody knows of which session it is; one sent again is the first."""
+        first = self._first_asked.setdefault((line.document, frame["id"]), self._index)
         if line.session is None:
-            line.early.append((frame, self._index))
+            line.early.append((frame, first))
         else:
             name = (line.session, line.document, frame["id"])
-            self._asked.setdefault(name, (frame, self._index))
+            self._asked.setdefault(name, (frame, first))
 
     # ---- what the server wrote -----------------------------------------------------------------
 

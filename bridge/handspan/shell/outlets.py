@@ -88,9 +88,13 @@ class Outlets:
         self._after(partial(socket.writer.control, cancel, call_id=effect.call_id))
 
     def close_socket(self, _: Session, effect: e.CloseSocket) -> None:
-        """The end, with a code."""
+        """The end, with a code; one that was superseded at once, for it may hear nothing more."""
         socket = self.sockets.pop(effect.connection, None)
-        if socket is not None:
+        if socket is None:
+            return
+        if effect.code == CloseCode.SUPERSEDED:
+            socket.close(effect.code, effect.reason)
+        else:
             self._after(partial(socket.close, effect.code, effect.reason))
 
     def open_stream(self, session: Session, effect: e.OpenStream) -> None:
