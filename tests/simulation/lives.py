@@ -22,6 +22,15 @@ SHIFT_S: Final = 1_000.0
 """Each process counts its time from elsewhere."""
 
 
+def _taken_up(store: Any) -> Iterator[tuple[str, str]]:
+    if not store.durable:
+        return
+    for key, entries in store.kept.threads.items():
+        for (part, name), body in entries.items():
+            if part == "run" and "depth" in orjson.loads(body):
+                yield key.thread_id, name
+
+
 class Life:
     """One process of the server."""
 
@@ -43,6 +52,8 @@ class Life:
         self.bridge.add_tool(_SERVE)
         self._seen: dict[str, int] = {}
         """How far each log is known, by its epoch."""
+        self._taken_up = dict(_taken_up(world.store))
+        """Of each thread with a run under way when the process began: that run."""
         world.history.note("life", f"life-{number}", "begins")
         with self._watching():
             self.driver, self.greeter = self.bridge._at_work()
@@ -82,7 +93,8 @@ class Life:
         for n, event in enumerate(new):
             last = thread.runs.endings.last_run  # a RUN_ERROR does not say of which run it is
             newest = not begun or n >= begun[-1]  # behind which another one may have ended already
-            what = (log.epoch, event, last["runId"] if last and newest else "")
+            run_id = last["runId"] if last and newest else self._taken_up.get(thread.thread_id, "")
+            what = (log.epoch, event, run_id)
             self.world.history.note("event", thread.thread_id, what)
 
     def takes_sockets(self) -> bool:
