@@ -93,6 +93,8 @@ class Life:
         for n, event in enumerate(new):
             last = thread.runs.endings.last_run  # a RUN_ERROR does not say of which run it is
             newest = not begun or n >= begun[-1]  # behind which another one may have ended already
+            if event["type"] == "RUN_STARTED":
+                self._taken_up.pop(thread.thread_id, None)
             run_id = last["runId"] if last and newest else self._taken_up.get(thread.thread_id, "")
             what = (log.epoch, event, run_id)
             self.world.history.note("event", thread.thread_id, what)
