@@ -252,7 +252,7 @@ class World:
         effects = machine.handle(message, self.now)
         self.histories.setdefault(target, []).append((message, self.now, plain(effects)))
         if isinstance(target, ThreadKey):
-            from_ring = machine.read(head, 1 << 62)
+            from_ring = machine.log.read(head, 1 << 62)
             assert from_ring is not None, "one input made more events than the ring holds"
             self.log[target] += [
                 parse_json(event, nesting=ENCODED_NESTING_MAX) for event in from_ring
@@ -672,7 +672,7 @@ class Tab:
             if thread is None or name not in self.folds or offset == thread.head:
                 continue
             assert epoch == thread.epoch
-            events = thread.read(offset, 1 << 62)
+            events = thread.log.read(offset, 1 << 62)
             if events is None:
                 self._open(e.OpenStream(self.world.key(name), None, None))
                 continue

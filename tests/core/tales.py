@@ -42,7 +42,7 @@ class Tale:
     @property
     def log(self) -> list[bytes]:
         """Every event so far, as it was encoded."""
-        found = self.thread.read(0, 1 << 62)
+        found = self.thread.log.read(0, 1 << 62)
         assert found is not None
         return found
 

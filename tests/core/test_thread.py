@@ -43,7 +43,7 @@ def test_a_thread_begins_idle_and_waits_for_nothing():
     assert (thread.next_deadline(), thread.touched_at) == (None, 0.0)
     assert (thread.thread_id, thread.epoch, thread.head) == ("t1", "e:1", 0)
     assert thread.log is thread.space.log
-    assert thread.read(0, 100) == []
+    assert thread.log.read(0, 100) == []
 
 
 def test_p15_the_effects_of_one_input_are_its_own():

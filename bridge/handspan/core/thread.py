@@ -133,9 +133,6 @@ class Thread:
     def head(self) -> int:
         return self.space.log.head
 
-    def read(self, offset: int, limit_bytes: int) -> list[bytes] | None:
-        return self.space.log.read(offset, limit_bytes)
-
     def snapshot(self, session_id: str) -> bytes:
         """The whole thread as it is now, encoded; `yours` marks the calls of this session."""
         return frame_bytes(self.picture(SessionId(session_id)))
