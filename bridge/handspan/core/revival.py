@@ -230,8 +230,13 @@ def _repeat_or_lose(space: Space, runs: Runs, homes: Homes, call: Call) -> None:
         if _is_another(space, call):
             homes.without_tool(call)
     else:
-        lost = refusal(CallEvent.LOST_FOR_GOOD, CallCode.OUTCOME_UNKNOWN, _LOST)
-        runs.desk.settle(call, lost)
+        _lose_for_good(runs, call)
+
+
+def _lose_for_good(runs: Runs, call: Call) -> None:
+    """It had started, and must not start twice: nobody can say what came of it."""
+    lost = refusal(CallEvent.LOST_FOR_GOOD, CallCode.OUTCOME_UNKNOWN, _LOST)
+    runs.desk.settle(call, lost)
 
 
 def _take_up_run(space: Space, runs: Runs, run: Run) -> None:
@@ -253,8 +258,7 @@ def _close(runs: Runs, run: Run) -> None:
     """It goes no further; of what had started nobody can say whether it was carried out."""
     for call in run.step.calls:
         if call.state is CallState.STARTED and not call.repeatable:
-            lost = refusal(CallEvent.LOST_FOR_GOOD, CallCode.OUTCOME_UNKNOWN, _LOST)
-            runs.desk.settle(call, lost)
+            _lose_for_good(runs, call)
     runs.endings.fail(run, RunCode.INTERNAL, _RESTARTED)
 
 
