@@ -39,6 +39,8 @@ others are known by what they name (an attempt, a digest), or say what every hel
 @dataclass(slots=True)
 class _Entry:
     body: bytes
+    kept: bool = False
+    """It is known over a restart of the process."""
     reply: Reply | None = None
     size_bytes: int = 0
 
@@ -51,7 +53,6 @@ class Replies:
         self._most = most
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._kept: set[Name] = set()
         self.changed: dict[Name, None] | None = None
         """Kept ones that are other than when somebody last asked; None: nobody keeps them."""
 
@@ -62,10 +63,8 @@ class Replies:
         body = hashlib.sha256(repr(command).encode("utf-8", "replace")).digest()
         entry = self._entries.get((document, command.id))
         if entry is None:
-            self._entries[document, command.id] = _Entry(body)
-            if self.changed is not None and type(command) in KEPT:
-                self._kept.add((document, command.id))
-                self._note((document, command.id))
+            entry = self._entries[document, command.id] = _Entry(body, type(command) in KEPT)
+            self._note((document, command.id), entry)
             return "new"
         if entry.body != body:
             return "other_body"
@@ -79,7 +78,7 @@ class Replies:
         entry.reply = reply
         entry.size_bytes = size_bytes
         self._bytes += size_bytes
-        self._note((document, reply.id))
+        self._note((document, reply.id), entry)
         self._trim()
         return True
 
@@ -100,8 +99,7 @@ class Replies:
 
     def restore(self, name: Name, image: Json) -> None:
         """Know a command again as `image` has it."""
-        entry = self._entries[name] = _Entry(bytes.fromhex(image["body"]))
-        self._kept.add(name)
+        entry = self._entries[name] = _Entry(bytes.fromhex(image["body"]), kept=True)
         if "error" in image:
             code, message, path = image["error"]
             error = f.WireError(code=CommandCode(code), message=message, path=path)
@@ -111,8 +109,8 @@ class Replies:
         entry.size_bytes = image["size"]
         self._bytes += entry.size_bytes
 
-    def _note(self, name: Name) -> None:
-        if self.changed is not None and name in self._kept:
+    def _note(self, name: Name, entry: _Entry) -> None:
+        if self.changed is not None and entry.kept:
             self.changed[name] = None
 
     def _trim(self) -> None:
@@ -122,6 +120,6 @@ class Replies:
             oldest = next(answered, None)
             if oldest is None:
                 return
-            self._bytes -= self._entries.pop(oldest).size_bytes
-            self._note(oldest)
-            self._kept.discard(oldest)
+            entry = self._entries.pop(oldest)
+            self._bytes -= entry.size_bytes
+            self._note(oldest, entry)
