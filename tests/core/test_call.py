@@ -393,6 +393,15 @@ def test_a_text_that_is_whole_is_not_joined_again(pieces):
     assert pieces == before
 
 
+def test_a_call_is_the_servers_while_no_page_has_it_and_none_is_waited_for():
+    of = call()
+    assert of.is_servers
+    of.homeless_until = 30.0
+    assert not of.is_servers
+    of.holder, of.homeless_until = A, None
+    assert not of.is_servers
+
+
 FLAGS = [
     ({}, False, False),
     ({"readOnly": True}, True, True),

@@ -247,6 +247,11 @@ class Call:
         return self.state in (CallState.DISPATCHED, CallState.STARTED)
 
     @property
+    def is_servers(self) -> bool:
+        """Whether the server carries it out, once it is resolved: no page has it, or had it."""
+        return self.holder is None and self.homeless_until is None
+
+    @property
     def raw(self) -> str:
         """The arguments as the model wrote them."""
         if len(self.pieces) > 1:

@@ -38,7 +38,7 @@ class Dispatch:
         at_work = sum(c.out and c.holder is None and not c.by_tool for c in calls)
         for call in calls:
             if call.state is CallState.QUEUED and call.spec is not None:
-                if call.holder is None and call.homeless_until is None:
+                if call.is_servers:
                     if call.by_tool or at_work < self._space.policy.server_tools_at_once:
                         self._dispatch_to_server(call)
                         at_work += not call.by_tool

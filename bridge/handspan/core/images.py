@@ -61,7 +61,7 @@ def call_image(call: Call) -> Image:
         "holder": call.holder,
         "lostAs": call.lost_as.value,
         "approval": None if approval is None else [approval.digest, approval.reason],
-        "tool": None if call.spec is None else tool_image(call.spec, server=_is_servers(call)),
+        "tool": None if call.spec is None else tool_image(call.spec, server=call.is_servers),
     }
 
 
@@ -99,10 +99,6 @@ def read_call(call_id: CallId, image: Mapping[str, Json], find_tool: FindTool) -
         digest, reason = image["approval"]
         call.approval = Approval(digest=digest, expires_at=0.0, reason=reason)
     return call
-
-
-def _is_servers(call: Call) -> bool:
-    return call.holder is None and call.homeless_until is None
 
 
 def _settlement_image(settlement: Settlement) -> Image:
