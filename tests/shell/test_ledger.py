@@ -191,7 +191,7 @@ def test_a_deleted_thread_is_dropped_whole_and_nothing_of_it_is_written_behind(d
     desk.start()
     desk.turn()
     desk.handle(i.Deleted())
-    desk.ledger.forget(T1)
+    desk.ledger.forget(desk.threads[T1])
     desk.turn()
     assert list(desk.store.waiting[-1].changes) == [Drop(T1)]
     desk.store.commit()
@@ -200,7 +200,7 @@ def test_a_deleted_thread_is_dropped_whole_and_nothing_of_it_is_written_behind(d
 
 
 def test_a_thread_may_be_deleted_that_had_nothing_to_record(desk):
-    desk.ledger.forget(T2)
+    desk.ledger.forget(desk.threads[T2])
     desk.turn()
     assert list(desk.store.waiting[-1].changes) == [Drop(T2)]
 

@@ -290,7 +290,7 @@ class Driver:
     def _thread_over(self, thread: Thread, _: e.ThreadOver) -> None:
         key = thread.space.key
         if self.ledger.on:
-            self.ledger.forget(key)
+            self.ledger.forget(thread)
         self.timers.keep(key, None)
         self.hub.drop(key)
         if not self.hub.active:

@@ -33,8 +33,8 @@ _LOG = logging.getLogger("handspan.driver")
 class _Page:
     """What one input brought about."""
 
-    facts: dict[ThreadKey, list[Fact]] = field(default_factory=dict)
-    threads: dict[ThreadKey, Thread] = field(default_factory=dict)
+    facts: dict[Thread, list[Fact]] = field(default_factory=dict)
+    """Of each thread that recorded something; none, if it was deleted behind that."""
     changes: list[Change] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
     """What waits for it."""
@@ -61,12 +61,12 @@ class Ledger:
         facts = [fact for each in effects if isinstance(each, Record) for fact in each.facts]
         if not facts:
             return
-        page, key = self._open(), thread.space.key
-        if key not in page.threads:
-            page.threads[key] = thread
+        page = self._open()
+        if thread not in page.facts:
+            page.facts[thread] = []
             self._held.setdefault(thread, deque()).append(before)
             thread.log.hold(before)
-        page.facts.setdefault(key, []).extend(facts)
+        page.facts[thread] += facts
 
     def note_session(self, session: Session) -> None:
         """The session has handled something."""
@@ -74,11 +74,12 @@ class Ledger:
         if changes:
             self._open().changes += changes
 
-    def forget(self, key: ThreadKey) -> None:
+    def forget(self, thread: Thread) -> None:
         """The thread is deleted: nothing of it is kept."""
         page = self._open()
-        page.facts.pop(key, None)
-        page.changes.append(Drop(key))
+        if thread in page.facts:
+            page.facts[thread] = []
+        page.changes.append(Drop(thread.space.key))
 
     def after(self, act: Act) -> None:
         """Do this when everything that was recorded so far is kept: at once, if it is."""
@@ -93,8 +94,9 @@ class Ledger:
         page, self._page = self._page, None
         if page is None:
             return
-        for key, facts in page.facts.items():
-            page.changes += _changes(page.threads[key], facts)
+        for thread, facts in page.facts.items():
+            if facts:
+                page.changes += _changes(thread, facts)
         self._store.write(page.changes, self._kept)
         self._written.append(page)
 
@@ -108,15 +110,15 @@ class Ledger:
     def _kept(self) -> None:
         """The oldest page that was written is kept."""
         page = self._written.popleft()
-        for key, thread in page.threads.items():
-            self._show(key, thread)
+        for thread in page.facts:
+            self._show(thread)
         for act in page.acts:
             try:
                 act()
             except Exception as error:  # one must not take those behind it along
                 _LOG.error("what waited for the store was not done: %s", where(error))
 
-    def _show(self, key: ThreadKey, thread: Thread) -> None:
+    def _show(self, thread: Thread) -> None:
         held = self._held[thread]
         held.popleft()
         if held:
@@ -124,7 +126,7 @@ class Ledger:
         else:
             del self._held[thread]
             thread.log.release()
-        self._grew(key, thread)
+        self._grew(thread.space.key, thread)
 
     def _open(self) -> _Page:
         if self._page is None:
