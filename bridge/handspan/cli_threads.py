@@ -12,7 +12,6 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
@@ -20,6 +19,7 @@ import typer
 from handspan.core.entries import Drop, Entry
 from handspan.core.parties import ANONYMOUS, ThreadKey
 from handspan.ports import KeptThread
+from handspan.shell.clock import utc_text
 from handspan.stores import store_of
 from handspan.stores.sqlite import SQLiteStore
 from handspan.stores.sqlite.reading import Reading
@@ -139,11 +139,10 @@ def _unknown(keys: Sequence[ThreadKey]) -> str:
 def _row(thread: KeptThread, messages: int, *, open_run: bool) -> dict[str, Json]:
     about = _json(thread.about)
     title = about.get("title") if isinstance(about, dict) else None
-    at = datetime.fromtimestamp(thread.updated_at, UTC).isoformat(timespec="milliseconds")
     return {
         "threadId": thread.key.thread_id,
         "principal": thread.key.principal,
-        "updatedAt": at.replace("+00:00", "Z"),
+        "updatedAt": utc_text(thread.updated_at),
         "messages": messages,
         "openRun": open_run,
         "title": title,

@@ -7,7 +7,6 @@ leave memory. Deliberately decides nothing that a machine decides.
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from handspan.core.arguments import Compile
@@ -21,6 +20,7 @@ from handspan.ports import KeptThread, Store
 from handspan_protocol.errors import PeerError, Unavailable
 from handspan_protocol.ids import CallId, RunId, SessionId
 
+from .clock import utc_text
 from .ids import Ids
 from .socket import where
 
@@ -230,6 +230,5 @@ def _title(about: bytes) -> str | None:
 
 
 def _row(thread_id: str, at: float, title: str | None) -> dict[str, Json]:
-    shown = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-    row: dict[str, Json] = {"threadId": thread_id, "updatedAt": shown.replace("+00:00", "Z")}
+    row: dict[str, Json] = {"threadId": thread_id, "updatedAt": utc_text(at)}
     return row if title is None else row | {"title": title}
