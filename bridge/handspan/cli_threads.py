@@ -68,7 +68,7 @@ def show(
     """Print the messages of a thread: who, the text, calls and their results."""
     key = ThreadKey(principal, ThreadId(thread_id))
     with closing(_read(_store(context, store))) as reading, reading.moment():
-        kept = reading.threads(principal).get(key)
+        kept = reading.listed(key).get(key)
         entries = [Entry(*name, body) for name, body in reading.thread(key).items()]
     if kept is None:
         raise UsageError(_unknown([key]))

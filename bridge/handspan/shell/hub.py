@@ -116,10 +116,7 @@ class Hub:
 
     def thread(self, key: ThreadKey) -> Thread:
         """The thread, read from the store or made when it is not there."""
-        thread = self.threads.get(key)
-        if thread is None:
-            entries = self._store.thread(key) if self._store is not None else ()
-            thread = self._make(key, entries)
+        thread = self.find(key) or self._make(key, ())
         self.threads.move_to_end(key)
         return thread
 
