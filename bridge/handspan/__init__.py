@@ -16,7 +16,7 @@
 
 from handspan.core.parties import Principal
 from handspan.core.policy import Policy
-from handspan.ports import Request
+from handspan.ports import AgentFailed, Request
 from handspan.server import Bridge
 from handspan.shell.asks import (
     Allow,
@@ -29,7 +29,6 @@ from handspan.shell.asks import (
     StepOutcome,
 )
 from handspan.shell.run import Run
-from handspan.shell.steps import AgentFailed
 from handspan.shell.stops import step_count, tool_called
 from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, Handoff, RunResult, ToolError

@@ -6,14 +6,16 @@ only IdSource. A contract suite in tests/contract runs over every implementation
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from handspan.core.entries import Change, Entry
 from handspan.core.parties import Principal, ThreadKey
+from handspan_protocol.errors import HandspanError, RunCode
 from handspan_protocol.ids import SessionId
 
 __all__ = [
     "Agent",
+    "AgentFailed",
     "Authenticator",
     "Authorizer",
     "Clock",
@@ -114,6 +116,17 @@ class Agent(Protocol):
 
     def __call__(self, run: Any, /) -> AsyncIterator[Any] | Awaitable[Any] | Any: ...
 
+
+class AgentFailed(HandspanError):  # noqa: N818 (it is the agent that failed)
+    """Raised by an adapter to fail its step with a code and a line that may be shown."""
+
+    def __init__(self, message: str, code: RunCode | str = RunCode.PROVIDER_ERROR) -> None:
+        super().__init__(message)
+        self.message = str(message)
+        self.code = RunCode(code) if code in _RUN_CODES else RunCode.AGENT_ERROR
+
+
+_RUN_CODES: Final = {code.value for code in RunCode}
 
 Authenticator = Callable[[str | None, Request], "Principal | Awaitable[Principal | None] | None"]
 """`authenticate(token, request)`: who this is, or None."""

@@ -46,6 +46,8 @@ INPUTS = [
     i.CallSaid(run_id="r", depth=0, name="t", raw="{}"),
     i.HandoffSaid("r", 0, "other"),
     i.StateSaid("r", 0, ({"op": "remove", "path": "/a"},), None),
+    i.UsageSaid("r", 0, {"inputTokens": 1}),
+    i.CallForgone("r", "k"),
     i.StepEnded("r", 0, "stop"),
     i.StepFailed("r", 0, "agent_error", "broke"),
     i.DelegateSaid(run_id="r", depth=0, sub_id="s", agent="other", text="do", ticket="k"),

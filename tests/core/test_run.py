@@ -68,6 +68,7 @@ def test_a_run_begins_at_depth_nought_with_nothing_to_remember():
         "asking": None,
         "output": None,
         "has_output": False,
+        "usage": [],
         "root": run,
     }
     assert (run.depth, run.step.calls, run.step.ended) == (0, [], False)
@@ -358,3 +359,18 @@ def test_the_output_of_a_run_is_told_where_there_is_one(output, has_output, told
     run = a_run()
     run.output, run.has_output = output, has_output
     assert run.result("completed") == {"reason": "completed", "depth": 0} | told
+
+
+def test_tokens_of_one_model_are_added_up_and_others_stand_beside_them():
+    run = a_run()
+    run.count_usage({"model": "m", "inputTokens": 1, "outputTokens": 2})
+    run.count_usage({"model": "n", "inputTokens": 5})
+    run.count_usage({"model": "m", "inputTokens": 10, "reasoningTokens": 3})
+    run.count_usage({"inputTokens": 7})
+    assert run.usage == [
+        {"model": "m", "inputTokens": 11, "outputTokens": 2, "reasoningTokens": 3},
+        {"model": "n", "inputTokens": 5},
+        {"inputTokens": 7},
+    ]
+    assert [dict(each) for each in run.value("completed").usage] == run.usage
+    assert run.value("completed").usage[0] is not run.usage[0]

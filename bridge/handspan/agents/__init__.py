@@ -1,1 +1,46 @@
-"""Agents: strangers to each other, each a callable that answers a Run with items."""
+"""Agents: strangers to each other, each a callable that answers a Run with items.
+
+    from handspan.agents import OpenAIChat
+
+Each adapter needs a library of its own (an extra of the same name), which is imported when the
+adapter is first asked for here, and not before.
+"""
+
+import importlib
+from typing import Any, Final
+
+from handspan_protocol.errors import UsageError
+
+_ADAPTERS: Final = {
+    "Anthropic": ("anthropic", "anthropic"),
+    "AutoGen": ("autogen", "autogen"),
+    "LangGraph": ("langgraph", "langgraph"),
+    "LocalModel": ("local", "local"),
+    "OpenAIAgents": ("openai_agents", "openai-agents"),
+    "OpenAIChat": ("openai_chat", "openai"),
+    "OpenAIResponses": ("openai_responses", "openai"),
+    "PydanticAI": ("pydantic_ai", "pydantic-ai"),
+    "RemoteAGUI": ("remote_agui", "agui"),
+}
+"""Where each is, and the extra that it needs."""
+
+__all__ = [*_ADAPTERS]  # noqa: PLE0604 (names)
+
+
+def __getattr__(name: str) -> Any:
+    """An adapter, by name.
+
+    Raises:
+        UsageError: its library is not installed; says how to.
+    """
+    if name not in _ADAPTERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, extra = _ADAPTERS[name]
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("handspan"):
+            raise
+        raise UsageError(
+            f"{name} needs {missing.name}, which is not installed: pip install 'handspan[{extra}]'"
+        ) from None

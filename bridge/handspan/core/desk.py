@@ -54,6 +54,8 @@ SETTLED_KEPT: Final = 1_024
 
 _WITHHELD: Final = "it was carried out; the run ended before its result could be passed on"
 
+_FORGONE: Final = "the agent stopped waiting for it"
+
 _REASONS: Final[Mapping[CallEvent, CancelReason]] = {
     CallEvent.ABORTED: CancelReason.ABORTED,
     CallEvent.DEADLINE: CancelReason.TIMEOUT,
@@ -206,11 +208,14 @@ class Desk:
 
     def abort(self, call: Call) -> None:
         """The run was aborted: whether the call had started is told in its code."""
-        begun = call.state is CallState.STARTED or (
-            call.state is CallState.DISPATCHED and call.repeatable
-        )
-        code = CallCode.ABORTED if begun else CallCode.ABORTED_BEFORE_START
-        self.settle(call, refusal(CallEvent.ABORTED, code, "the run was aborted"), at_once=True)
+        stopped = refusal(CallEvent.ABORTED, _stopped(call), "the run was aborted")
+        self.settle(call, stopped, at_once=True)
+
+    def forgo(self, ticket: str) -> None:
+        """The code that waited for the call has gone; a page at work on it is told to stop."""
+        call = next((c for c in self.open_calls.values() if c.ticket == ticket), None)
+        if call is not None:
+            self.settle(call, refusal(CallEvent.ABORTED, _stopped(call), _FORGONE))
 
     def cut(self, call: Call, message: str) -> None:
         """The step failed before the call could be carried out."""
@@ -333,6 +338,14 @@ class Desk:
             if oldest is None:
                 return
             del self.calls[oldest.id]
+
+
+def _stopped(call: Call) -> CallCode:
+    """Which of the two a call that is aborted gets."""
+    begun = call.state is CallState.STARTED or (
+        call.state is CallState.DISPATCHED and call.repeatable
+    )
+    return CallCode.ABORTED if begun else CallCode.ABORTED_BEFORE_START
 
 
 def _code_of(answer: Answer) -> CallCode | None:

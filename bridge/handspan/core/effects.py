@@ -45,6 +45,8 @@ class RunValue:
     output: Json = None
     code: str | None = None
     message: str | None = None
+    usage: tuple[Mapping[str, Json], ...] = ()
+    """AG-UI TokenUsage, one a model; of a sub-run none: the run has them."""
 
 
 # ---- facts for the store ---------------------------------------------------------------------

@@ -246,6 +246,7 @@ def run_image(run: Run) -> Image:
         "reflecting": run.reflecting,
         "output": as_text(run.output),
         "hasOutput": run.has_output,
+        "usage": [dict(each) for each in run.usage],
         "subsMade": run.subs_made,
         "depth": step.depth,
         "ended": step.ended,
@@ -277,6 +278,7 @@ def read_run(request: Request, image: Mapping[str, Json], calls: Mapping[CallId,
         reflecting=image["reflecting"],
         output=read(image["output"]),
         has_output=image["hasOutput"],
+        usage=[dict(each) for each in image.get("usage", ())],
         subs_made=image["subsMade"],
     )
     rounds = [[calls[name] for name in names if name in calls] for names in image["rounds"]]

@@ -12,6 +12,18 @@ from handspan_protocol.ids import CallId, DocumentId, RunId, SessionId
 
 from .answer import Answer
 from .parties import ANONYMOUS, Asker, PageView, Principal
+from .said import CallForgone as CallForgone
+from .said import CallSaid as CallSaid
+from .said import DelegateSaid as DelegateSaid
+from .said import EventSaid as EventSaid
+from .said import HandoffSaid as HandoffSaid
+from .said import ReasoningSaid as ReasoningSaid
+from .said import StateSaid as StateSaid
+from .said import StepEnded as StepEnded
+from .said import StepFailed as StepFailed
+from .said import StepShaped as StepShaped
+from .said import TextSaid as TextSaid
+from .said import UsageSaid as UsageSaid
 
 Json = Any
 
@@ -160,105 +172,6 @@ class StateGiven:
 
 
 @dataclass(frozen=True, slots=True)
-class TextSaid:
-    """The hot path: text deltas of the running step, as many as it said in one go."""
-
-    run_id: RunId
-    depth: int
-    deltas: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningSaid:
-    run_id: RunId
-    depth: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class EventSaid:
-    """An AG-UI event of the agent, as JSON."""
-
-    run_id: RunId
-    depth: int
-    event: Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSaid:
-    """A whole tool call; `ticket`: who waits for its value inside the step, the agent or a tool."""
-
-    run_id: RunId
-    depth: int
-    name: str
-    raw: str
-    wish: str | None = None
-    ticket: str | None = None
-    by_tool: bool = False
-    """A server tool of the step makes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class HandoffSaid:
-    run_id: RunId
-    depth: int
-    agent: str
-
-
-@dataclass(frozen=True, slots=True)
-class StateSaid:
-    """The agent set (patch None) or patched the thread's state."""
-
-    run_id: RunId
-    depth: int
-    patch: tuple[Json, ...] | None
-    state: Json
-
-
-@dataclass(frozen=True, slots=True)
-class StepEnded:
-    run_id: RunId
-    depth: int
-    finish_reason: str | None
-    output: Json = None
-    has_output: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StepFailed:
-    """The agent raised; `code` is a RunCode, the message may be shown."""
-
-    run_id: RunId
-    depth: int
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegateSaid:
-    """A step starts a sub-run, named by who waits for it: `ticket`. `text` is its user message."""
-
-    run_id: RunId
-    depth: int
-    sub_id: RunId
-    agent: str
-    text: str
-    ticket: str
-    by_tool: bool = False
-    """A server tool of the step waits for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepShaped:
-    """Hooks have shaped the step: another agent speaks, or some tools are kept from it."""
-
-    run_id: RunId
-    depth: int
-    agent: str
-    withheld: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class ToolReturned:
     """A server tool's answer."""
 
@@ -376,6 +289,8 @@ ThreadInput = (
     | CallSaid
     | HandoffSaid
     | StateSaid
+    | UsageSaid
+    | CallForgone
     | StepEnded
     | StepFailed
     | DelegateSaid

@@ -101,6 +101,7 @@ def run_finished(
             "runId": run.id,
             "outcome": outcome,
             "result": result,
+            **({"usage": run.usage} if run.usage else {}),
         }
     )
 

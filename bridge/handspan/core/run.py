@@ -116,6 +116,8 @@ class Run:
     asking: Asking | None = None
     output: Json = None
     has_output: bool = False
+    usage: list[dict[str, Json]] = field(default_factory=list)
+    """Of the root: an AG-UI TokenUsage for each model, with what its sub-runs used."""
     root: "Run" = field(init=False)
     """The top-level run; itself when it is one."""
 
@@ -170,6 +172,15 @@ class Run:
         self.repeats = self.repeats + 1 if mark == self.fingerprint else 1
         self.fingerprint = mark
 
+    def count_usage(self, used: Mapping[str, Json]) -> None:
+        """Add tokens to those of the same model."""
+        mine = next((each for each in self.usage if _model(each) == _model(used)), None)
+        if mine is None:
+            self.usage.append(dict(used))
+            return
+        for key in used.keys() - {"provider", "model"}:
+            mine[key] = mine.get(key, 0) + used[key]
+
     def facts(self, stop_condition: bool | None) -> StepFacts:
         """What the follow-up table is asked about.
 
@@ -197,12 +208,17 @@ class Run:
             output=self.output,
             code=code,
             message=message,
+            usage=tuple(dict(each) for each in self.usage),
         )
 
     def result(self, reason: str) -> Mapping[str, Json]:
         """`RUN_FINISHED.result`."""
         told = {"reason": reason, "depth": self.depth}
         return told | {"output": self.output} if self.has_output else told
+
+
+def _model(usage: Mapping[str, Json]) -> tuple[Json, Json]:
+    return usage.get("provider"), usage.get("model")
 
 
 def _spelled(raw: str) -> str:

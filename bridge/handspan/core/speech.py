@@ -92,6 +92,11 @@ class Speech:
         except (UsageError, PeerError) as problem:
             self._endings.fail(run, RunCode.AGENT_ERROR, str(problem))
 
+    def usage_said(self, event: i.UsageSaid) -> None:
+        run = self._live.speaking(event.run_id, event.depth)
+        if run is not None:
+            run.root.count_usage(event.usage)
+
     # ---- moves -------------------------------------------------------------------------------
 
     def call_said(self, event: i.CallSaid) -> None:

@@ -371,6 +371,8 @@ _HANDLERS: Final[Mapping[type, Callable[[Thread, Any], None]]] = {
     i.CallSaid: lambda thread, event: thread.runs.speech.call_said(event),
     i.HandoffSaid: lambda thread, event: thread.runs.speech.handoff_said(event),
     i.StateSaid: lambda thread, event: thread.runs.speech.state_said(event),
+    i.UsageSaid: lambda thread, event: thread.runs.speech.usage_said(event),
+    i.CallForgone: lambda thread, event: thread.desk.forgo(event.ticket),
     i.StepEnded: lambda thread, event: thread.runs.speech.step_ended(event),
     i.StepFailed: lambda thread, event: thread.runs.speech.step_failed(event),
     i.StepShaped: lambda thread, event: thread.runs.speech.step_shaped(event),

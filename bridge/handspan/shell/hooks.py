@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from handspan.ports import Clock
+from handspan.ports import AgentFailed, Clock
 from handspan_protocol.errors import RunCode, UsageError
 
 from .asks import (
@@ -32,7 +32,7 @@ from .asks import (
     fresh,
 )
 from .crew import Crew
-from .steps import AgentFailed, called_off, goes_through, let_through
+from .steps import called_off, goes_through, let_through
 from .values import CallResult, RunResult
 
 Next = Callable[[Any], Awaitable[Any]]

@@ -14,9 +14,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from ag_ui.core import Message
+from ag_ui.core import Message, TokenUsage
 
 from handspan.core import inputs as i
+from handspan.core.arguments import ToolSpec
 from handspan.core.effects import StartStep
 from handspan.core.parties import Asker
 from handspan_protocol.codec import encode
@@ -26,10 +27,10 @@ from handspan_protocol.frames import ContextItem
 from handspan_protocol.ids import RunId
 from handspan_protocol.tools import Tool, parameters_of
 
+from .items import check_text, input_of, raw_of
 from .values import (
     CallItem,
     CallResult,
-    Handoff,
     ReasoningItem,
     RunResult,
     call_result,
@@ -56,6 +57,9 @@ class Desk(Protocol):
 
     def state(self) -> Json:
         """The thread's state as it is now."""
+
+    def tools(self, run_id: RunId) -> Sequence[ToolSpec]:
+        """What this run's agent may be shown now."""
 
     def expect(self, what: str, ticket: str) -> "asyncio.Future[Any]":
         """A future for the "call" or the "result" (of a sub-run) with this ticket."""
@@ -106,6 +110,19 @@ class Run:
         """What the model may be shown, each with a whole `parameters` schema."""
         return [shown(spec.tool) for spec in self._step.tools]
 
+    def current_tools(self) -> list[Tool]:
+        """`tools` as they would be if the step began now; for agents that ask a model again inside
+        their step. What `before_step` hooks made of a tool that has not changed since stands."""
+        began = {spec.name: spec.digest for spec in self._step.tools}
+        shaped = {tool.name: tool for tool in self.tools}
+        now = self._desk.tools(self._run_id)
+        kept = {spec.name for spec in now if began.get(spec.name) == spec.digest}
+        return [
+            shaped[spec.name] if spec.name in kept else shown(spec.tool)
+            for spec in now
+            if spec.name not in kept or spec.name in shaped
+        ]
+
     @cached_property
     def forwarded_props(self) -> Json:
         """What the page sent along with its request."""
@@ -152,13 +169,13 @@ class Run:
         Raises:
             UsageError: `args` is nothing that JSON can hold.
         """
-        _check_text("a tool's name", name)
-        _check_text("a call's id", id or "")
-        return CallItem(name, _raw(args), id)
+        check_text("a tool's name", name)
+        check_text("a call's id", id or "")
+        return CallItem(name, raw_of(args), id)
 
     def reasoning(self, text: str) -> ReasoningItem:
         """A delta of thoughts to yield."""
-        _check_text("a thought", text)
+        check_text("a thought", text)
         return ReasoningItem(text)
 
     # ---- moves -------------------------------------------------------------------------------
@@ -168,11 +185,13 @@ class Run:
     ) -> CallResult:
         """Carry out a call now, inside the step; never raises for a call that fails.
 
+        A caller who is cancelled meanwhile takes the call with him: it is settled as aborted.
+
         Raises:
             UsageError: `args` is no JSON, or the step is over.
         """
-        _check_text("a tool's name", name)
-        raw = _raw(args)
+        check_text("a tool's name", name)
+        raw = raw_of(args)
         self._check_open()
         ticket = self._desk.new("ticket")
         future = self._desk.expect("call", ticket)
@@ -186,7 +205,11 @@ class Run:
                 by_tool=self._by_tool,
             )
         )
-        return call_result(await future, self.id)
+        try:
+            return call_result(await future, self.id)
+        except asyncio.CancelledError:
+            self._say(i.CallForgone(self._run_id, ticket))
+            raise
 
     async def delegate(self, agent: str, message: str) -> RunResult:
         """Have another agent answer `message` in a sub-run, at depth + 1, and wait for its end.
@@ -261,6 +284,19 @@ class Run:
         event = {"type": "CUSTOM", "name": name, "value": copy_json(value)}
         self._say(i.EventSaid(self._run_id, self.depth, event))
 
+    def count_usage(
+        self, *, provider: str | None = None, model: str | None = None, **tokens: int | None
+    ) -> None:
+        """Count tokens that a model used in this step; RUN_FINISHED tells their sums, by model.
+
+        `tokens`: input_tokens, output_tokens, total_tokens, reasoning_tokens, cached_input_tokens,
+        cache_write_input_tokens. *Source:* AG-UI 1.0, TokenUsage.
+        """
+        told = TokenUsage(provider=provider, model=model, **tokens)
+        usage = told.model_dump(by_alias=True, exclude_none=True)
+        if usage.keys() - {"provider", "model"}:
+            self._say(i.UsageSaid(self._run_id, self.depth, usage))
+
     def abort(self) -> None:
         """Abort the run with all its sub-runs, or, in a sub-run, that one."""
         self._say(i.AbortRequested(Asker(None, ""), self._run_id))
@@ -307,27 +343,9 @@ class Run:
                 self._desk.later(self._say_texts)
             self._unsaid.append(item if type(item) is str else str.__str__(item))
             return
-        message = self._input_of(item)
+        message = input_of(item, self._run_id, self.depth)
         if message is not None:
             self._say(message)
-
-    def _input_of(self, item: Any) -> i.ThreadInput | None:
-        run_id, depth = self._run_id, self.depth
-        match item:
-            case CallItem(name, raw, wish):
-                return i.CallSaid(run_id=run_id, depth=depth, name=name, raw=raw, wish=wish)
-            case ReasoningItem(text):
-                return i.ReasoningSaid(run_id, depth, text)
-            case Handoff(agent):
-                _check_text("an agent's name", agent)
-                return i.HandoffSaid(run_id, depth, agent)
-            case None:
-                return None
-        if hasattr(item, "model_dump") and hasattr(item, "type"):
-            event = item.model_dump(mode="json", by_alias=True, exclude_none=True)
-            _keep_nulls(event, item)
-            return i.EventSaid(run_id, depth, event)
-        raise UsageError(f"an agent may not yield {type(item).__name__}")
 
     def ended(self) -> i.StepEnded:
         """The step's end, with what the agent left on the Run.
@@ -350,11 +368,6 @@ class Run:
         return i.StepFailed(self._run_id, self.depth, code.value, message)
 
 
-def _check_text(what: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise UsageError(f"{what} is a str, not {type(value).__name__}")
-
-
 def for_tool(run: Run) -> Run:
     """The same for a server tool of this step, which may outlive what its agent says."""
     made = copy.copy(run)
@@ -364,21 +377,6 @@ def for_tool(run: Run) -> Run:
     return made
 
 
-def _raw(args: Mapping[str, Json] | str | None) -> str:
-    if args is None:
-        return "{}"
-    if not isinstance(args, str | Mapping):
-        raise UsageError(f"arguments are a mapping or a text, not {type(args).__name__}")
-    return args if isinstance(args, str) else encode(dict(args)).decode()
-
-
 def shown(tool: Tool) -> Tool:
     """A copy of the tool as users see it, with a whole `parameters` schema."""
     return replace(tool, parameters=copy_json(parameters_of(tool)))
-
-
-def _keep_nulls(event: dict[str, Json], item: Any) -> None:
-    """A null that is the value itself stays: exclude_none means absent optionals only."""
-    for field, alias in (("value", "value"), ("snapshot", "snapshot"), ("event", "event")):
-        if field in type(item).model_fields and alias not in event:
-            event[alias] = getattr(item, field, None)

@@ -17,24 +17,15 @@ import anyio
 import anyio.to_thread
 
 from handspan.core import inputs as i
-from handspan_protocol.errors import HandspanError, RunCode, UsageError
+from handspan.ports import AgentFailed
+from handspan_protocol.errors import RunCode, UsageError
 
 from .run import Run
 
 ITEMS_IN_A_ROW: Final = 16
 """Items taken before the loop gets its turn, when the agent itself never waits."""
 
-_RUN_CODES: Final = {code.value for code in RunCode}
 _LOG = logging.getLogger("handspan.agent")
-
-
-class AgentFailed(HandspanError):  # noqa: N818 (it is the agent that failed)
-    """Raised by an adapter to fail its step with a code and a line that may be shown."""
-
-    def __init__(self, message: str, code: RunCode | str = RunCode.PROVIDER_ERROR) -> None:
-        super().__init__(message)
-        self.message = str(message)
-        self.code = RunCode(code) if code in _RUN_CODES else RunCode.AGENT_ERROR
 
 
 async def speak(agent: Any, run: Run) -> i.StepEnded | i.StepFailed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
-from ag_ui.core import Message
+from ag_ui.core import Message, TokenUsage
 from pydantic import TypeAdapter
 
 from handspan.core.effects import CallValue, RunValue
@@ -98,6 +98,8 @@ class RunResult:
     """The thread's history after the run, as ag_ui.core messages."""
     output: Json = None
     error: Failure | None = None
+    usage: list[TokenUsage] = field(default_factory=list)
+    """Tokens that the run used, one entry a model, as far as agents told."""
 
 
 def messages_of(messages: Iterable[Any]) -> list[Message]:
@@ -143,4 +145,5 @@ def run_result(value: RunValue, messages: Iterable[Mapping[str, Json]]) -> RunRe
         messages=messages_of(messages),
         output=copy_json(value.output),
         error=Failure(str(value.code), value.message or "") if failed else None,
+        usage=[TokenUsage.model_validate(each) for each in value.usage],
     )

@@ -7,12 +7,13 @@ here is named with its thread (P8). Deliberately knows no page and no socket. Ab
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
+from handspan.core.arguments import ToolSpec
 from handspan.core.parties import ANONYMOUS, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.thread import Thread
@@ -170,6 +171,12 @@ class StepDesk:
         self.say = partial(home.tell_thread, thread.space.key)
         """Tell the run's thread."""
         self.later = home.tick.say
+
+    def tools(self, run_id: RunId) -> Sequence[ToolSpec]:
+        run = self._thread.runs.live.get(run_id)
+        if run is None or run.reflecting:
+            return ()
+        return [s for s in self._thread.desk.offered(run) if s.name not in run.step.withheld]
 
     def state(self) -> Json:
         return self._thread.space.transcript.state

@@ -1,0 +1,13 @@
+"""What adapters of models share: a history made ready, names, schemas, and what a stream comes to.
+
+    prompt      what a model is told before the history: instructions, the page's context
+    history     the thread's messages as turns, whole and in the order that every provider demands
+    names       names of tools as a provider takes them, and back
+    narrow      schemas as a provider takes them, on a copy
+    assembler   calls put together from the fragments of a stream
+    chat        chat completions: the request, and the reading of its stream
+    patience    retries and timeouts of one request
+    failures    what went wrong, in one line that helps and leaks nothing
+
+Deliberately knows no provider's library. Above sit the agents, strangers to each other.
+"""

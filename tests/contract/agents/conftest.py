@@ -1,0 +1,29 @@
+"""Every adapter that can be tested here, found by its `*_subject.py`.
+
+One whose library is not installed is skipped, by its reason.
+"""
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def _subjects() -> Iterator[Any]:
+    for file in sorted(Path(__file__).parent.glob("*_subject.py")):
+        try:
+            module = importlib.import_module(f"tests.contract.agents.{file.stem}")
+        except ImportError as missing:
+            why = pytest.mark.skip(reason=f"{missing.name} is not installed")
+            yield pytest.param(None, id=file.stem.removesuffix("_subject"), marks=why)
+            continue
+        for subject in module.SUBJECTS:
+            yield pytest.param(subject, id=subject.name)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every scenario over every subject."""
+    if "subject" in metafunc.fixturenames:
+        metafunc.parametrize("subject", list(_subjects()))
