@@ -91,13 +91,13 @@ class Provider:
 
     async def _attempt(self, request: Mapping[str, Json], send: Send, end: float) -> "_Begun":
         """The stream with its first event, which proves that it works."""
-        stream: Any = None
+        begun = _Begun()
         try:
             async with asyncio.timeout_at(self._until(self.patience.first_event_s, end)):
-                stream = aiter(_iterable(await send(request)))
-                return _Begun(stream, await anext(stream, _END))
+                await begun.begin(await send(request))
+                return begun
         except BaseException as error:
-            await close(stream)
+            await begun.aclose()
             if isinstance(error, TimeoutError):
                 raise TimeoutError("it said nothing in time") from error
             raise
@@ -127,17 +127,24 @@ _END: Final = object()
 class _Begun:
     """A stream whose first event has come."""
 
-    def __init__(self, stream: AsyncIterator[Any], first: Any) -> None:
-        self._stream = stream
-        self._first = first
+    def __init__(self) -> None:
+        self._stream: Any = None
+        self._events: Any = None
+        self._first: Any = _END
+
+    async def begin(self, stream: Any) -> None:
+        """Wait for the first event of a provider's stream."""
+        self._stream, self._events = stream, aiter(_iterable(stream))
+        self._first = await anext(self._events, _END)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         if self._first is not _END:
             yield self._first
-            async for event in self._stream:
+            async for event in self._events:
                 yield event
 
     async def aclose(self) -> None:
+        """Close the stream itself; what goes through it may be at work just now."""
         await close(self._stream)
 
 
