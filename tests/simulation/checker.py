@@ -54,6 +54,8 @@ class SessionSeen:
     took_at: float
     over: bool = False
     over_at: float = 0.0
+    doubted: bool = False
+    """A page that was never told whether it had it said bye."""
 
 
 @dataclass(slots=True)
@@ -155,11 +157,20 @@ class Checker:
             session.took_at = record.at
             if kind == "bye":
                 session.over, session.over_at = True, record.at
+        if kind == "bye" and line.session is None:
+            self._bye_before_welcome(line)
         if "id" in frame:
             self._ask(line, frame)
         if kind == "approval.answer" and frame["approved"]:
             self._calls[frame["callId"]].approved = True
             self._remembered = self._remembered or frame.get("remember", False)
+
+    def _bye_before_welcome(self, line: LineSeen) -> None:
+        """It may have been given the session it asked for, and ended it, before it was told so."""
+        claimed = (line.hello or {}).get("session") or {}
+        session = self._sessions.get(claimed.get("id", ""))
+        if session is not None:
+            session.doubted = True
 
     def _ask(self, line: LineSeen, frame: Frame) -> None:
         """Before the welcome nobody knows of which session it is; one sent again is the first."""
@@ -217,6 +228,8 @@ class Checker:
         known = self._sessions.get(claimed["id"])
         if known is not None and known.over and known.over_at >= line.hello_at:
             return  # it ended while it was looked for
+        if known is not None and known.doubted:
+            return
         if known is None or known.over or claimed["secret"] not in known.good:
             if frame["reason"] != "unknown_session":
                 self._wrong("P9: a wrong secret is not answered like an unknown session")
