@@ -32,7 +32,7 @@ from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, RunResult
 from handspan.shell.websocket import serve as listen
 from handspan.stores import store_of
-from handspan_protocol.codec import encode
+from handspan_protocol.codec import encode, get_ready
 from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.ids import RunId, ThreadId, is_id
 
@@ -278,6 +278,7 @@ class Bridge:
                 f"{host} can be reached by others and there is no authenticator; add one, or say"
                 " insecure=True (--insecure)"
             )
+        get_ready()
         driver, greeter = self._at_work()
         try:
             async with listen(

@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Annotated, Any, Final, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
@@ -42,12 +42,20 @@ PAGE_TYPES: Final = _types(PageFrame)
 SERVER_TYPES: Final = _types(ServerFrame)
 """What a page may receive."""
 
+_LATER: Final = ConfigDict(defer_build=True)
+"""What reads frames is built when the first one comes: 60 ms that an import need not take."""
+
 PAGE_FRAME: Final[TypeAdapter[PageFrame]] = TypeAdapter(
-    Annotated[PageFrame, Field(discriminator="type")]
+    Annotated[PageFrame, Field(discriminator="type")], config=_LATER
 )
 SERVER_FRAME: Final[TypeAdapter[ServerFrame]] = TypeAdapter(
-    Annotated[ServerFrame, Field(discriminator="type")]
+    Annotated[ServerFrame, Field(discriminator="type")], config=_LATER
 )
+
+
+def get_ready() -> None:
+    """Build what reads a page's frames now, before the first page waits for it."""
+    PAGE_FRAME.rebuild()
 
 
 class FrameProblem(PeerError):  # noqa: N818 - a problem is what it is

@@ -7,13 +7,13 @@ data. *Source:* protocol.md 3 (`run.start`), behaviour.md 7.
 from typing import Annotated, Any
 
 from ag_ui.core import ContentPart
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from .errors import CommandCode, PeerError
 from .limits import PARTS_MAX
 
 _PARTS: TypeAdapter[list[ContentPart]] = TypeAdapter(
-    Annotated[list[ContentPart], Field(fail_fast=True)]
+    Annotated[list[ContentPart], Field(fail_fast=True)], config=ConfigDict(defer_build=True)
 )
 """The first bad part is enough: a frame may hold a million of them (P12)."""
 

@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any
 
 from ag_ui.core import Message, TokenUsage
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from handspan.core.effects import CallValue, RunValue
 from handspan_protocol.content import copy_json
@@ -19,7 +19,9 @@ from handspan_protocol.ids import is_error_code
 
 Json = Any
 
-_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
+_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(
+    list[Message], config=ConfigDict(defer_build=True)
+)
 
 
 class ToolError(HandspanError):
