@@ -1,8 +1,8 @@
 """What went wrong, in one line that helps and leaks nothing (P14)."""
 
+from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 
 from handspan.model.failures import can_be_tried_again, retry_after, told
@@ -21,7 +21,7 @@ class Refused(Exception):  # noqa: N818 (as they call it)
 class APIConnectionError(Exception):
     """The name that they share."""
 
-    request = httpx.Request("POST", "http://user:pass@127.0.0.1:1/v1?key=x")
+    request = SimpleNamespace(url=SimpleNamespace(scheme="http", netloc=b"127.0.0.1:1"))
 
 
 LINES: list[tuple[Exception, str]] = [

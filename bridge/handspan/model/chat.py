@@ -222,11 +222,9 @@ class Reader:
         if text:
             yield from self._thinking.end()
             yield text
-        for fragment in delta.get("tool_calls") or ():
+        for fragment in _fragments(delta):
             yield from self._thinking.end()
             yield from self._call(fragment)
-        if isinstance(delta.get("function_call"), Mapping):
-            yield from self._call({"index": 0, "function": delta["function_call"]})
 
     def _thoughts(self, delta: Mapping[str, Json]) -> Iterator[Any]:
         for field in _THOUGHTS:
@@ -256,6 +254,13 @@ class Reader:
             return {"reasoning_details": _joined(self._details)}
         field = next(iter(self._thought_in), None)
         return {} if field is None else {field: "".join(self._thought_in[field])}
+
+
+def _fragments(delta: Mapping[str, Json]) -> Iterable[Mapping[str, Json]]:
+    """Of calls; the older `function_call` counts where there is nothing else: some send both."""
+    function = delta.get("function_call")
+    older = [{"index": 0, "function": function}] if isinstance(function, Mapping) else []
+    return delta.get("tool_calls") or older
 
 
 def _joined(details: Iterable[Json]) -> list[Json]:
