@@ -124,9 +124,9 @@ def test_parts_are_texts_or_media() -> None:
     )
     file = Text("[audio: a file of openai]")
     assert told(user(parts)) == [UserTurn((Text("look"), image, document, file))]
-    assert described(image) == "[image/png, 3 bytes]"
+    assert described(image) == "[image/png, 2 bytes]"
     assert described(document) == "[document at https://x.test/a.pdf]"
-    assert text_of([Text("a"), image]) == "a\n[image/png, 3 bytes]"
+    assert text_of([Text("a"), image]) == "a\n[image/png, 2 bytes]"
 
 
 IDS = st.sampled_from("1234")

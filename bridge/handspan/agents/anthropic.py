@@ -14,6 +14,7 @@ from anthropic import AsyncAnthropic
 from handspan.core.arguments import BadArguments, parse_arguments
 from handspan.model.assembler import Assembler
 from handspan.model.chat import without_tools
+from handspan.model.fields import fitting
 from handspan.model.history import (
     Answer,
     Asked,
@@ -117,7 +118,8 @@ class Anthropic:
         return request | (said if tools else without_tools(said))
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
-        return await self._client.messages.create(**request, stream=True)
+        create = self._client.messages.create
+        return await create(**fitting(create, request), stream=True)
 
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncAnthropic:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from openai import AsyncOpenAI
 
 from handspan.model.chat import Reader, request_of
+from handspan.model.fields import fitting
 from handspan.model.keys import key_of
 from handspan.model.names import Names
 from handspan.model.patience import Patience, Provider
@@ -74,7 +75,8 @@ class OpenAIChat:
         run.count_usage(provider=self._provider.name, model=self.model, **reader.usage)
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
-        return await self._client.chat.completions.create(**request, stream=True)
+        create = self._client.chat.completions.create
+        return await create(**fitting(create, request), stream=True)
 
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:

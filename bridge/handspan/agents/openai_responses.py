@@ -14,6 +14,7 @@ from openai import AsyncOpenAI, BadRequestError
 
 from handspan.model.assembler import Assembler
 from handspan.model.chat import object_text, without_tools
+from handspan.model.fields import fitting
 from handspan.model.history import (
     Answer,
     Media,
@@ -92,14 +93,15 @@ class OpenAIResponses:
         return request | (said if tools else without_tools(said))
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
+        create = self._client.responses.create
         try:
-            return await self._client.responses.create(**request, stream=True)
+            return await create(**fitting(create, request), stream=True)
         except BadRequestError as refused:
             if "encrypted content" not in str(refused).lower() or "include" not in request:
                 raise
         self._options.pop("include", None)
         fewer = {key: value for key, value in request.items() if key != "include"}
-        return await self._client.responses.create(**fewer, stream=True)
+        return await create(**fitting(create, fewer), stream=True)
 
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:

@@ -6,6 +6,9 @@
     narrow      schemas as a provider takes them, on a copy
     assembler   calls put together from the fragments of a stream
     chat        chat completions: the request, and the reading of its stream
+    fields      a request's fields as a provider's library takes them
+    keys        the key that a provider wants
+    thinking    thoughts as events, with what their provider wants back unread
     patience    retries and timeouts of one request
     failures    what went wrong, in one line that helps and leaks nothing
 

@@ -210,7 +210,8 @@ def described(part: Part) -> str:
 
 
 def _bytes(part: Media) -> int:
-    return len(part.data or "") * 3 // 4
+    data = part.data or ""
+    return len(data) * 3 // 4 - data[-2:].count("=")
 
 
 def text_of(parts: Iterable[Part]) -> str:

@@ -58,17 +58,25 @@ async def serving(
                     if script is not None:
                         script.stopped.set()
                     return
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             return
         finally:
             writer.close()
 
-    server = await asyncio.start_server(attend, "127.0.0.1", 0)
+    lines: set[asyncio.Task[None]] = set()
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.add(asyncio.ensure_future(attend(reader, writer)))
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
     try:
         host, port = server.sockets[0].getsockname()[:2]
         yield f"http://{host}:{port}"
     finally:
         server.close()
+        for line in lines:
+            line.cancel()
+        await asyncio.gather(*lines, return_exceptions=True)
 
 
 async def _read(reader: asyncio.StreamReader) -> Call | None:
