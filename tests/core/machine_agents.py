@@ -228,6 +228,31 @@ class Agents:
     def a_server_tool_calls_another(self, run, name, args):
         self.world.call(run, name, args, ticket=self.fresh("ticket"), by_tool=True)
 
+    @does(1, "begun", which=at)
+    def a_caller_leaves(self, which):
+        """Code that waits for a call inside a step goes; or what waited has gone already."""
+        waiting = [
+            (key, call)
+            for key, thread in self.world.threads.items()
+            for call in thread.desk.open_calls.values()
+            if call.ticket is not None
+        ]
+        if not waiting:
+            return
+        key, call = waiting[which % len(waiting)]
+        forgone = i.CallForgone(call.own_run_id, call.ticket)
+        (given,) = [x for x in self.world.tell(key, forgone) if isinstance(x, e.GiveValue)] or [
+            None
+        ]
+        assert given is None or given.value.outcome == "aborted"
+        assert call.id not in self.world.threads[key].desk.open_calls
+        assert self.world.tell(key, forgone) == []
+
+    @does(1, "speaking", run=runs, tokens=at)
+    def count_tokens(self, run, tokens):
+        used = {"model": "m", "inputTokens": tokens}
+        self.world.tell(self.world.home(run), i.UsageSaid(run, self.world.depth(run), used))
+
     @does(4, "tool", which=at)
     def server_tool_returns(self, which):
         begun = self.orders.begun_tools

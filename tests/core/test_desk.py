@@ -32,6 +32,7 @@ from handspan.core.parties import Asker
 from handspan.core.session_inputs import CallTaken
 from handspan_protocol import frames as f
 from handspan_protocol.errors import CallCode
+from handspan_protocol.ids import RunId
 
 S = CallState
 ALWAYS = {"approval": "always"}
@@ -735,3 +736,42 @@ def test_a_page_that_had_a_call_before_a_restart_is_told_so_again_and_nothing_el
     (offered,) = told
     assert (offered.session, offered.message.frame.call_id) == (scene.tab.id, scene.call.id)
     assert (scene.call.state, scene.call.attempt) == (CallState.STARTED, 1)
+
+
+# ---- calls that nobody waits for any more --------------------------------------------------------
+
+
+def waiting(make: Any, **tool_fields: Any) -> tuple[Any, Any, str]:
+    """A page's tool at work on a call that code inside the step waits for."""
+    world = make()
+    tab = world.tab("a", tools=[tool("t", **tool_fields)])
+    run = tab.run("please")
+    world.call(run, "t", ticket="k")
+    return world, tab, run
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"), [({}, "aborted_before_start"), (LOOK, "aborted")], ids=["asks", "at once"]
+)
+def test_p5_a_call_whose_caller_has_gone_is_stopped_at_its_page(make, fields, code):
+    world, tab, run = waiting(make, **fields)
+    effects = world.tell(world.key("t1"), i.CallForgone(RunId(run), "k"))
+    (given,) = [effect for effect in effects if isinstance(effect, e.GiveValue)]
+    assert (given.ticket, given.value.outcome, given.value.code) == ("k", "aborted", code)
+    (cancel,) = [frame for frame in tab.frames if isinstance(frame, f.ToolCancel)]
+    assert (cancel.call_id, cancel.reason) == (tab.call("t").call_id, "aborted")
+    world.text(run, "Never mind.")
+    world.end(run)
+    results = [event for event in world.events() if event["type"] == "TOOL_CALL_RESULT"]
+    assert len(results) == 1
+    assert world.events()[-1]["result"]["reason"] == "completed"
+
+
+def test_p2_a_call_that_is_answered_cannot_be_forgone(make):
+    world, tab, run = waiting(make, **LOOK)
+    tab.result(tab.call("t"), "seen")
+    head = len(world.events())
+    for ticket in ("k", "nobodys"):
+        assert world.tell(world.key("t1"), i.CallForgone(RunId(run), ticket)) == []
+    assert len(world.events()) == head
+    world.end(run)

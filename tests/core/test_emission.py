@@ -662,3 +662,18 @@ def test_p1_no_call_hangs_on_an_activity_that_took_the_name_of_a_silent_text(act
     emission.call("c1", "t", "{}")
     (call,) = [event for event in sink.events if event["type"] == "TOOL_CALL_START"]
     assert call["parentMessageId"] == parent
+
+
+def test_thoughts_between_calls_belong_to_the_calls_behind_them():
+    """Providers want each thought back before the call that it led to."""
+    sink = Sink()
+    emission = Emission(sink)
+    emission.reasoning("first")
+    emission.text("so")
+    emission.call(None, "a", "{}")
+    emission.call(None, "b", "{}")
+    emission.reasoning("second")
+    emission.call(None, "c", "{}")
+    emission.close()
+    homes = [e["parentMessageId"] for e in sink.events if e["type"] == "TOOL_CALL_START"]
+    assert homes[0] == homes[1] != homes[2]

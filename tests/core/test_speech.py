@@ -348,3 +348,27 @@ def test_an_activity_that_lacks_a_part_is_the_agents_fault(kind, fields):
         world.event(run, "ACTIVITY_SNAPSHOT", messageId="y", activityType="plan", content={})
     world.event(run, kind, messageId="y", **fields)
     assert world.reason() == "agent_error"
+
+
+# ---- tokens -------------------------------------------------------------------------------------
+
+
+def test_tokens_are_told_at_the_end_with_those_of_sub_runs_and_only_if_there_are_any(make):
+    world = make()
+    run = world.start()
+    world.tell(world.key("t1"), i.UsageSaid(RunId(run), 0, {"model": "m", "inputTokens": 3}))
+    sub = world.delegate(run)
+    world.tell(world.key("t1"), i.UsageSaid(RunId(sub), 1, {"model": "m", "inputTokens": 4}))
+    world.end(sub)
+    world.end(run)
+    assert world.events()[-1]["usage"] == [{"model": "m", "inputTokens": 7}]
+    (over,) = [x for _, x in world.effects if isinstance(x, e.RunOver)]
+    assert list(over.value.usage) == [{"model": "m", "inputTokens": 7}]
+    world.end(world.start())
+    assert "usage" not in world.events()[-1]
+
+
+@pytest.mark.parametrize("when", [over, waits])
+def test_p6_tokens_that_are_told_too_late_are_not_counted(make, when):
+    scene = a_scene(make, when)
+    assert scene.tell(i.UsageSaid(RunId(scene.run), 0, {"inputTokens": 1})) == []

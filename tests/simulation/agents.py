@@ -5,6 +5,7 @@ Owns the scripts and their recording. Knows the Run that an agent is given, and 
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
@@ -85,6 +86,14 @@ class Cast:
             await asyncio.gather(*calls)
         elif chance < 0.33 and run.depth < 2:
             await run.delegate("helper", "do a part of it")
+        elif 0.33 <= chance < 0.36:
+            await self._lose_patience(run, rng)
+
+    async def _lose_patience(self, run: Any, rng: Random) -> None:
+        """Wait for a call no longer than a moment; it is stopped, unless it is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(rng.random()):
+                await run.call_tool(rng.choice(CALLABLE), {"n": 3})
 
     def _call(self, run: Any, rng: Random) -> Any:
         name = rng.choice(CALLABLE)

@@ -2,7 +2,8 @@
 
 Owns the texts, thoughts and calls under way, the names an agent uses for them, and which assistant
 message a call belongs to. A call closes the open text and stands in the assistant message before
-it; the next text opens a new message. Ids that are missing, malformed or used before get fresh
+it; the next text opens a new message, and so do thoughts between calls, which belong to those that
+come after them. Ids that are missing, malformed or used before get fresh
 ones. Deliberately does not know in which forms an agent speaks: above sits `emission`.
 """
 
@@ -60,6 +61,7 @@ class Sequence:
     __slots__ = (
         "_aliases",
         "_anchor",
+        "_anchor_calls",
         "_open_calls",
         "_reasoning",
         "_sink",
@@ -85,6 +87,8 @@ class Sequence:
         """The span that is open: the agent's id to ours."""
         self._anchor: MessageId | None = None
         """The assistant message that a call made now belongs to."""
+        self._anchor_calls = False
+        """Whether any belongs to it."""
         self._steps_calls: dict[str, CallId] = {}
         """The agent's call ids to ours, newest."""
         self._open_calls: dict[str, CallId] = {}
@@ -132,7 +136,7 @@ class Sequence:
         self._sink.emit(
             {"type": "TEXT_MESSAGE_START", "messageId": message, "role": role, **(more or {})}
         )
-        self._anchor = message if role == "assistant" else None
+        self._anchor, self._anchor_calls = message if role == "assistant" else None, False
         return message
 
     def _open_text(self, agent_id: str, kind: str) -> MessageId:
@@ -164,6 +168,8 @@ class Sequence:
     def _begin_reasoning(self, agent_id: str, more: Mapping[str, Json]) -> None:
         message = self._fresh_message(agent_id)
         self._reasoning[agent_id] = message
+        if self._anchor_calls:
+            self._anchor = None
         self._sink.emit(
             {"type": "REASONING_MESSAGE_START", "messageId": message, "role": "reasoning", **more}
         )
@@ -181,6 +187,7 @@ class Sequence:
         self._close_reasoning()
         if self._anchor is None:
             self._anchor = MessageId(self._sink.new_id("m"))
+        self._anchor_calls = True
         used = provider_id in self._steps_calls
         call_id = self._sink.call_started(None if used else provider_id, name, self._anchor)
         self._steps_calls[provider_id] = self._open_calls[provider_id] = call_id
