@@ -129,9 +129,9 @@ class _Teller:
                 yield from self._thinking.say(text or "")
             case m.PartEndEvent(part=m.ThinkingPart() as part):
                 yield from self._thinking.end(_sealed(part))
-            case m.FunctionToolCallEvent(part=call) if call.tool_name in self._page.own:
+            case m.FunctionToolCallEvent(part=call) if call.tool_name in self._page.shown:
                 yield from _called(call)
-            case m.FunctionToolResultEvent(part=result) if result.tool_name in self._page.own:
+            case m.FunctionToolResultEvent(part=result) if result.tool_name in self._page.shown:
                 yield _resulted(result)
 
 
@@ -181,6 +181,8 @@ class _Page(AbstractCapability[Any]):
         self.run = run
         self.own: set[str] = set()
         """Names of the agent's own tools; they come before the page's."""
+        self.shown: set[str] = set()
+        """Those of which the page sees the calls: a call to a name of its own would be its own."""
         self.names = Names(tool.name for tool in run.tools)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -249,8 +251,8 @@ class _Hands(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         own = await self.wrapped.get_tools(ctx)
-        self.page.own = set(own)
         page = {tool.name: self._tool(tool) for tool in self.page.tools()}
+        self.page.own, self.page.shown = set(own), own.keys() - page.keys()
         return {_ANY: self._tool(ToolDefinition(name=_ANY)), **page, **own}
 
     def _tool(self, definition: ToolDefinition) -> ToolsetTool[Any]:
