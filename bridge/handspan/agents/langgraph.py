@@ -18,9 +18,9 @@ Deliberately does not know which model speaks; above sits whoever invokes agents
 
 import asyncio
 import functools
-import inspect
 import threading
 import uuid
+from collections import deque
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -242,7 +242,8 @@ class _Step:
         """All that is said, until the graph has ended."""
         while (item := await self._said.get()) is not _END:
             if isinstance(item, asyncio.Future):
-                item.done() or item.set_result(None)
+                if not item.done():
+                    item.set_result(None)
             else:
                 yield item
 
@@ -428,7 +429,12 @@ class _Turn:
     def __init__(self, silent: bool) -> None:
         self.silent = silent
         self.id = f"lg-{uuid.uuid4().hex}"
+        self.heard = False
         self.started = False
+        """Whether it has a text."""
+        self.over = False
+        self.held: list[Any] = []
+        """What it said while another had the word."""
         self.fragments: list[list[str]] = []
         """Of its calls: id, index, name and text, put together as they come."""
 
@@ -441,10 +447,9 @@ class _Ears(BaseCallbackHandler):
     def __init__(self, step: _Step) -> None:
         self._step = step
         self._turns: dict[uuid.UUID, _Turn] = {}
-        self._speaking: uuid.UUID | None = None
-        """Whose text is under way; what others say meanwhile is held back, so that two models that
-        speak at once do not speak in one message."""
-        self._held: dict[uuid.UUID, list[Any]] = {}
+        self._speaking: deque[_Turn] = deque()
+        """Turns that have said something and are not told yet; the first one has the word, so that
+        two models that speak at once do not speak in one message."""
         self._tools: dict[uuid.UUID, str] = {}
 
     # ---- models ------------------------------------------------------------------------------
@@ -460,7 +465,7 @@ class _Ears(BaseCallbackHandler):
             return
         for fragment in message.tool_call_chunks:
             _put_together(turn.fragments, fragment)
-        self._hear(run_id, turn, message)
+        self._hear(turn, message)
 
     def on_llm_end(self, response: Any, *, run_id: uuid.UUID, **more: Any) -> None:
         turn = self._turns.pop(run_id, None)
@@ -470,48 +475,47 @@ class _Ears(BaseCallbackHandler):
         self._count(message)
         if turn.silent:
             return
-        if str(message.id) not in self._step.spoken:
-            self._hear(run_id, turn, message)
+        if not turn.heard:
+            self._hear(turn, message)
         self._note_calls(turn, message)
-        self._close(run_id, turn)
+        self._close(turn)
         if reason := _cut(message.response_metadata):
             self._step.cut_off(reason)
 
     def on_llm_error(self, error: BaseException, *, run_id: uuid.UUID, **more: Any) -> None:
         turn = self._turns.pop(run_id, None)
         if turn is not None:
-            self._close(run_id, turn)
+            self._close(turn)
 
-    def _hear(self, run_id: uuid.UUID, turn: _Turn, message: AIMessage) -> None:
+    def _hear(self, turn: _Turn, message: AIMessage) -> None:
+        turn.heard = True
         self._step.spoken.add(str(message.id))
         for kind, text in _said(message):
             if kind == "reasoning":
-                self._say(run_id, self._step.run.reasoning(text))
+                self._say(turn, self._step.run.reasoning(text))
                 continue
             if not turn.started:
                 turn.started = True
-                self._say(run_id, TextMessageStartEvent(message_id=turn.id, role="assistant"))
-            self._say(run_id, TextMessageContentEvent(message_id=turn.id, delta=text))
+                self._say(turn, TextMessageStartEvent(message_id=turn.id, role="assistant"))
+            self._say(turn, TextMessageContentEvent(message_id=turn.id, delta=text))
 
-    def _say(self, run_id: uuid.UUID, item: Any) -> None:
-        if self._speaking is None:
-            self._speaking = run_id
-        if self._speaking == run_id:
+    def _say(self, turn: _Turn, item: Any) -> None:
+        if turn not in self._speaking:
+            self._speaking.append(turn)
+        if self._speaking[0] is turn:
             self._step.say(item)
         else:
-            self._held.setdefault(run_id, []).append(item)
+            turn.held.append(item)
 
-    def _close(self, run_id: uuid.UUID, turn: _Turn) -> None:
-        """The turn is over; who was held back speaks."""
+    def _close(self, turn: _Turn) -> None:
+        """The turn is over; who was held back speaks, as far as they have come."""
         if turn.started:
-            self._say(run_id, TextMessageEndEvent(message_id=turn.id))
-        if self._speaking == run_id:
-            self._speaking = None
-        while self._held and self._speaking is None:
-            other = next(iter(self._held))
-            for item in self._held.pop(other):
+            self._say(turn, TextMessageEndEvent(message_id=turn.id))
+        turn.over = True
+        while self._speaking and self._speaking[0].over:
+            self._speaking.popleft()
+            for item in self._speaking[0].held if self._speaking else ():
                 self._step.say(item)
-            self._speaking = other if other in self._turns else None
 
     def _note_calls(self, turn: _Turn, message: AIMessage) -> None:
         for call_id, _, name, raw in turn.fragments:
@@ -748,7 +752,7 @@ def _block(part: h.Part) -> Any:
     """A part as a content block of LangChain's."""
     if isinstance(part, h.Text):
         return {"type": "text", "text": part.text}
-    block = {"type": "file" if part.kind == "document" else part.kind}
+    block: dict[str, str] = {"type": "file" if part.kind == "document" else part.kind}
     block |= {"mime_type": part.mime_type} if part.mime_type else {}
     return block | ({"url": part.url} if part.data is None else {"base64": part.data})
 
