@@ -695,7 +695,8 @@ class _Desk(StaticStreamWorkbench):
         call_id: str | None = None,
     ) -> ToolResult:
         events = self.call_tool_stream(name, arguments, cancellation_token, call_id)
-        return [event async for event in events][-1]
+        result: ToolResult = [event async for event in events][-1]
+        return result
 
     async def call_tool_stream(
         self,
@@ -735,7 +736,7 @@ class _Desk(StaticStreamWorkbench):
                 name=name, result=[TextResultContent(content=f"no tool {name}")], is_error=True
             )
         shown = self._show(name, arguments)
-        work = _own_result(bench, name, arguments, self._voice.token, call_id, events)
+        work = _own_result(bench, (name, arguments, self._voice.token, call_id), events)
         result = await _result(self._voice, name, work, token)
         self._show_result(shown, result)
         return result
@@ -759,18 +760,13 @@ class _Desk(StaticStreamWorkbench):
 
 
 async def _own_result(
-    bench: Workbench,
-    name: str,
-    arguments: Any,
-    token: CancellationToken,
-    call_id: str | None,
-    events: "asyncio.Queue[Any]",
+    bench: Workbench, request: tuple[Any, ...], events: "asyncio.Queue[Any]"
 ) -> tuple[str, bool]:
     """What a tool of the agent's own gives."""
     if not isinstance(bench, StaticStreamWorkbench):
-        result = await bench.call_tool(name, arguments, token, call_id)
+        result = await bench.call_tool(*request)
         return result.to_text(), result.is_error
-    async for event in bench.call_tool_stream(name, arguments, token, call_id):
+    async for event in bench.call_tool_stream(*request):
         if isinstance(event, ToolResult):
             return event.to_text(), event.is_error
         events.put_nowait(event)

@@ -18,6 +18,7 @@ Deliberately does not know which model speaks; above sits whoever invokes agents
 
 import asyncio
 import functools
+import re
 import threading
 import uuid
 from collections import deque
@@ -214,6 +215,8 @@ class _Step:
         """Why the model was cut off; nothing is carried out then."""
         self.spoken: set[str] = set()
         """Ids of the messages that were heard."""
+        self.names: dict[str, str] = {}
+        """Names of tools as models are shown them, to the page's own."""
         self.asked: dict[str, tuple[str, str]] = {}
         """The calls of models by id: name and the model's own text."""
         self._home = threading.get_ident()
@@ -267,6 +270,14 @@ class _Step:
         if self.cut is not None:
             raise ToolException("the model's turn was cut off; nothing was carried out")
         return await self.run.call_tool(name, args)
+
+    def name_for(self, name: str) -> str:
+        """A tool's name as every provider takes it."""
+        made = _spelled_name(name)
+        while self.names.get(made, name) != name:
+            made = f"{made[:63]}_"
+        self.names[made] = name
+        return made
 
     def text_of(self, name: str, args: Mapping[str, Json], call_id: str | None) -> Any:
         """A call's arguments as the model wrote them, where that is known."""
@@ -323,7 +334,8 @@ class PageTool(BaseTool):
 
     async def _arun(self, /, **arguments: Any) -> str:
         args = arguments if self._raw is None else self._raw
-        return shown(await self._step.call(self.name, args))
+        name = self._step.names.get(self.name, self.name)
+        return shown(await self._step.call(name, args))
 
     def _run(self, /, **arguments: Any) -> str:
         """In a worker thread, where sync nodes live."""
@@ -336,10 +348,17 @@ class PageTool(BaseTool):
 
 def _page_tool(step: _Step, tool: Any) -> PageTool:
     made = PageTool(
-        name=tool.name, description=tool.description, args_schema=tool.parameters, tags=[_OURS]
+        name=step.name_for(tool.name),
+        description=tool.description,
+        args_schema=tool.parameters,
+        tags=[_OURS],
     )
     made._step = step
     return made
+
+
+def _spelled_name(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
 
 
 def _tool_for(step: _Step, call: Mapping[str, Any]) -> PageTool:
@@ -729,10 +748,7 @@ def _(turn: h.UserTurn) -> Iterator[BaseMessage]:
 
 @_spell.register
 def _(turn: h.ModelTurn) -> Iterator[BaseMessage]:
-    calls: list[Any] = [
-        {"type": "tool_call", "id": call.id, "name": call.name, "args": _object(call.arguments)}
-        for call in turn.calls
-    ]
+    calls = [_call(call) for call in turn.calls]
     if turn.text or calls:
         yield AIMessage(turn.text, tool_calls=calls)
 
@@ -743,9 +759,14 @@ def _(turn: h.ResultsTurn) -> Iterator[BaseMessage]:
         yield ToolMessage(
             h.text_of(answer.parts),
             tool_call_id=answer.call_id,
-            name=answer.name,
+            name=_spelled_name(answer.name),
             status="error" if answer.failed else "success",
         )
+
+
+def _call(call: h.Asked) -> Any:
+    args, name = _object(call.arguments), _spelled_name(call.name)
+    return {"type": "tool_call", "id": call.id, "name": name, "args": args}
 
 
 def _block(part: h.Part) -> Any:
