@@ -518,39 +518,50 @@ class _Thoughts:
 
     def __init__(self) -> None:
         self.seen = False
-        self._wanted: str | None = _OPENING
-        """The tag that may come; None: no more."""
         self._kept = ""
-        """What may be the beginning of it."""
+        """What cannot be told yet."""
+        self._state = self._before
 
     def split(self, chunk: str) -> Iterator[tuple[bool, str]]:
         """Whether each is a thought, and the text."""
         self._kept += chunk
-        while self._wanted == _OPENING:
-            start = self._kept.lstrip()
-            if _OPENING.startswith(start):
-                return
-            if start.startswith(_OPENING):
-                self._kept, self._wanted, self.seen = start[len(_OPENING) :], _CLOSING, True
-            else:
-                self._wanted = None
-        if self._wanted == _CLOSING:
-            thought, tag, rest = self._kept.partition(_CLOSING)
-            if not tag:
-                held = _overlap(self._kept, _CLOSING)
-                thought, rest = self._kept[: len(self._kept) - held], ""
-                self._kept = self._kept[len(thought) :]
-                yield True, thought
-                return
-            yield True, thought
-            self._kept, self._wanted = rest.lstrip("\n"), None
-        text, self._kept = self._kept, ""
-        yield False, text
+        state = None
+        while state != self._state:
+            state = self._state
+            yield from state()
 
     def rest(self) -> Iterator[tuple[bool, str]]:
         """What was held back, at the end."""
         text, self._kept = self._kept, ""
-        yield self._wanted == _CLOSING, text
+        yield self._state == self._inside, text
+
+    def _before(self) -> Iterator[tuple[bool, str]]:
+        start = self._kept.lstrip()
+        if start.startswith(_OPENING):
+            self._kept, self._state, self.seen = start[len(_OPENING) :], self._inside, True
+        elif not _OPENING.startswith(start):
+            self._state = self._text
+        yield from ()
+
+    def _inside(self) -> Iterator[tuple[bool, str]]:
+        thought, tag, rest = self._kept.partition(_CLOSING)
+        if tag:
+            self._kept, self._state = rest, self._behind
+        else:
+            told = len(thought) - _overlap(thought, _CLOSING)
+            thought, self._kept = thought[:told], thought[told:]
+        yield True, thought
+
+    def _behind(self) -> Iterator[tuple[bool, str]]:
+        """Empty lines between the two are nobody's."""
+        self._kept = self._kept.lstrip("\n")
+        if self._kept:
+            self._state = self._text
+        yield from ()
+
+    def _text(self) -> Iterator[tuple[bool, str]]:
+        text, self._kept = self._kept, ""
+        yield False, text
 
 
 _OPENING: Final = "<think>"
