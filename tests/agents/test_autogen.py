@@ -124,26 +124,23 @@ async def test_a_workbench_that_cannot_list_its_tools_fails_the_run_and_hangs_no
     assert script.asked == []
 
 
-async def test_a_workbench_that_breaks_while_its_tool_is_called_hangs_nobody() -> None:
-    class Broken(StaticWorkbench):
-        broken = False
+async def test_a_workbench_that_cannot_list_its_tools_for_a_call_hangs_nobody() -> None:
+    class Forgetful(StaticWorkbench):
+        listed = 0
 
         async def list_tools(self) -> Any:
-            if self.broken:
+            self.listed += 1
+            if self.listed == 2:
                 raise ConnectionError("gone")
             return await super().list_tools()
 
-    own = bench(raises, kind=Broken)
-    script = Script(Turn(calls=(Ask("raises"), Ask("t"))), Turn(text="Sorry."))
-
-    def breaks(_: Json) -> str:
-        own.broken = True
-        return "broke it"
-
+    own = bench(price, kind=Forgetful)
+    script = Script(Turn(calls=(Ask("price", {"sku": "a"}), Ask("t"))), Turn(text="Three."))
     agent = AutoGen(lambda tools: assistant(script, workbench=[own, tools]))
-    async with page_of(agent, {"t": (READ, breaks)}) as page:
-        await failed(page.run("go"))
-    assert len(script.asked) == 1
+    async with page_of(agent, {"t": (READ, lambda _: "fine")}) as page:
+        assert (await page.run("go").finished)["reason"] == "completed"
+    told = script.asked[1].history[-2:]
+    assert told == (Result("price", "a costs 3"), Result("t", "fine"))
 
 
 @pytest.mark.parametrize("team", [False, True])

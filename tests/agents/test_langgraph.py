@@ -13,6 +13,7 @@ pytest.importorskip("langchain")
 
 from ag_ui.core import Message, StateSnapshotEvent
 from langchain.agents import create_agent
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
@@ -405,6 +406,21 @@ async def test_inputs_context_and_config_reach_the_graph() -> None:
     async with page_of(agent) as page:
         await page.run("go").finished
     assert seen == ["anonymous", "t1", "salt"]
+
+
+async def test_what_the_graph_was_configured_with_stands() -> None:
+    heard: list[str] = []
+
+    class Tracer(BaseCallbackHandler):
+        def on_chat_model_start(self, *args: Any, **more: Any) -> None:
+            heard.append(more["tags"][0])
+
+    script = Script(Turn(text="ok"))
+    graph = by_hand(ScriptedChat(script=script)).with_config(callbacks=[Tracer()])
+    async with page_of(LangGraph(graph, config={"tags": ["mine"]})) as page:
+        await page.run("go").finished
+        assert texts(page) == ["ok"]
+    assert len(heard) == 1
 
 
 # ---- ends --------------------------------------------------------------------------------------

@@ -684,19 +684,29 @@ class _Desk(StaticStreamWorkbench):
         self._voice = voice
         self._others = others
         self._page = page
+        self._own: dict[str, Workbench] = {}
+        """Who has which tool, as they were listed last."""
+        self._listed: list[ToolSchema] = []
 
     async def list_tools(self) -> list[ToolSchema]:
-        own = [tool for _, tool in await self._own()]
-        names = {tool["name"] for tool in own}
-        if self._page is None:
-            return own
-        pages = [t for t in await self._page.list_tools() if t["name"] not in names]
-        names |= {tool["name"] for tool in pages}
-        unlisted: list[Any] = [_Unlisted(name=n) for n in self.expected if n not in names]
-        return [*own, *pages, *unlisted]
+        """What there is. A workbench that cannot tell while calls are carried out would hang the
+        agent: then it is what there was."""
+        try:
+            self._listed = await self._list()
+        except Exception:
+            if not self.expected:
+                raise
+        names = {tool["name"] for tool in self._listed}
+        missing = [name for name in self.expected if name not in names]
+        unlisted: list[Any] = [_Unlisted(name=name) for name in missing if self._page is not None]
+        return [*self._listed, *unlisted]
 
-    async def _own(self) -> list[tuple[Workbench, ToolSchema]]:
-        return [(bench, tool) for bench in self._others for tool in await bench.list_tools()]
+    async def _list(self) -> list[ToolSchema]:
+        listed = [(bench, tool) for bench in self._others for tool in await bench.list_tools()]
+        pages = await self._page.list_tools() if self._page is not None else []
+        self._own = {tool["name"]: bench for bench, tool in reversed(listed)}
+        own = [tool for _, tool in listed]
+        return [*own, *(tool for tool in pages if tool["name"] not in self._own)]
 
     async def call_tool(
         self,
@@ -736,10 +746,7 @@ class _Desk(StaticStreamWorkbench):
         call_id: str | None,
         events: "asyncio.Queue[Any]",
     ) -> ToolResult:
-        try:
-            bench = next((b for b, tool in await self._own() if tool["name"] == name), None)
-        except Exception:
-            bench = None
+        bench = self._own.get(name)
         if bench is None and self._page is not None:
             return await self._page.call_tool(name, arguments, token, call_id)
         if bench is None:

@@ -72,6 +72,7 @@ from handspan_protocol.errors import RunCode, UsageError
 __all__ = ["LangGraph", "PageTool", "PageToolNode", "PageTools", "page_tools", "with_page_tools"]
 
 Json = Any
+Graph = Pregel[Any, Any, Any, Any]
 
 _KEY: Final = "handspan"
 """Where in `configurable` the step under way is found."""
@@ -106,7 +107,7 @@ class LangGraph:
 
     def __init__(
         self,
-        graph: Pregel[Any, Any, Any, Any] | Callable[[Any], Any],
+        graph: Graph | Callable[[Any], Any],
         *,
         instructions: str = "",
         config: Mapping[str, Any] | None = None,
@@ -135,22 +136,21 @@ class LangGraph:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _compiled(self, run: Any) -> Pregel[Any, Any, Any, Any]:
+    async def _compiled(self, run: Any) -> Graph:
         graph: Any = self._graph
         if not isinstance(graph, Pregel):
             graph = graph(run)
             graph = await graph if isinstance(graph, Awaitable) else graph
         if not isinstance(graph, Pregel):
             raise UsageError(f"a compiled graph was expected, not a {type(graph).__name__}")
-        return graph.copy({"checkpointer": None}) if graph.checkpointer else graph
+        return graph
 
-    async def _drive(self, graph: Pregel[Any, Any, Any, Any], step: "_Step") -> None:
+    async def _drive(self, graph: Graph, step: "_Step") -> None:
         run = step.run
         given = self._inputs(run) if self._inputs else {}
         messages = spelled(run.messages, instructions_of(run, self._instructions))
-        parts: Any = graph.astream(
+        parts: Any = self._wired(graph, step).astream(
             {**given, "messages": messages},
-            self._config_of(step),
             context=self._context(run) if callable(self._context) else self._context,
             stream_mode=["messages", "custom", "updates"],
             subgraphs=True,
@@ -159,18 +159,17 @@ class LangGraph:
             async for namespace, mode, part in parts:
                 _READERS[mode](step, namespace, part)
 
-    def _config_of(self, step: "_Step") -> Any:
-        config = dict(self._config)
-        callbacks = config.get("callbacks") or []
-        if not isinstance(callbacks, list):
-            raise UsageError("config['callbacks'] is a list of handlers here")
-        config["callbacks"] = [*callbacks, _Ears(step)]
-        config["configurable"] = {
+    def _wired(self, graph: Graph, step: "_Step") -> Graph:
+        """The graph for this step: heard, knowing its step, and without a memory of its own."""
+        configurable = {
             "thread_id": step.run.thread_id,
-            **config.get("configurable", {}),
+            **(graph.config or {}).get("configurable", {}),
+            **self._config.get("configurable", {}),
             _KEY: step,
         }
-        return config
+        config: Any = {**self._config, "configurable": configurable}
+        wired = graph.with_config(config, callbacks=[_Ears(step)])
+        return wired.copy({"checkpointer": None}) if wired.checkpointer else wired
 
 
 def _end(run: Any, step: "_Step", task: "asyncio.Task[None]") -> None:
@@ -259,10 +258,12 @@ class _Step:
     def cut_off(self, reason: str) -> None:
         """The model's turn is not whole: the graph is stopped where it is."""
         self.cut = reason
-        if self._task is not None:
+        if self._task is None:
+            return
+        if threading.get_ident() == self._home:
+            self._task.cancel()
+        else:
             self.loop.call_soon_threadsafe(self._task.cancel)
-            if threading.get_ident() == self._home:
-                self._task.cancel()
 
     async def call(self, name: str, args: Mapping[str, Json] | str) -> Any:
         """Have the run carry out a call; all that was said before it comes first."""
