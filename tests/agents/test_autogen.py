@@ -293,6 +293,28 @@ async def test_an_agent_that_was_not_given_the_pages_tools_has_none() -> None:
     assert script.asked[0].tools == ()
 
 
+@pytest.mark.parametrize("team", [False, True])
+async def test_a_call_stands_behind_the_text_that_was_said_before_it(team: bool) -> None:
+    script = Script(Turn(text="I look first. And then?", calls=(Ask("look"),)), Turn(text="Blue."))
+
+    def make(tools: Any) -> Any:
+        agent = AssistantAgent(
+            "a",
+            ScriptedClient(script, hasty=True),
+            workbench=tools,
+            model_client_stream=True,
+            max_tool_iterations=2,
+        )
+        return RoundRobinGroupChat([agent], max_turns=1) if team else agent
+
+    async with page_of(AutoGen(make), {"look": (READ, lambda _: "blue")}) as page:
+        await page.run("look").finished
+        assert texts(page) == ["I look first. And then?", "Blue."]
+        order = [e["type"] for e in page.events if e["type"].startswith(("TEXT_", "TOOL_"))]
+    calls = [at for at, kind in enumerate(order) if kind == "TOOL_CALL_START"]
+    assert order[calls[0] - 1] == "TEXT_MESSAGE_END"
+
+
 # ---- arguments and names -----------------------------------------------------------------------
 
 

@@ -229,10 +229,10 @@ async def test_p11_the_model_is_shown_the_schema_that_the_page_registered() -> N
 
 
 async def test_a_call_inside_the_node_that_asked_the_model_stands_behind_its_text() -> None:
-    script = Script(Turn(text="I look first. And then?"))
+    model = ScriptedChat(script=Script(Turn(text="I look first. And then?")), hasty=True)
 
     async def node(state: State) -> dict[str, Any]:
-        said = await with_page_tools(ScriptedChat(script=script)).ainvoke(state["messages"])
+        said = await with_page_tools(model).ainvoke(state["messages"])
         found = await page_tools()[0].ainvoke({})
         return {"messages": [said, AIMessage(f"It is {found}.")]}
 

@@ -30,8 +30,10 @@ Json = Any
 class ScriptedClient(ChatCompletionClient):
     """A client of AutoGen's that streams what a script says, thoughts as <think>."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, hasty: bool = False) -> None:
         self.script = script
+        self.hasty = hasty
+        """Whether it says all of a turn without waiting once."""
         self.shown: list[Sequence[LLMMessage]] = []
         self.schemas: list[Any] = []
 
@@ -52,7 +54,8 @@ class ScriptedClient(ChatCompletionClient):
         thought = f"<think>{turn.thought}</think>" if turn.thought else ""
         for piece in pieces(thought + turn.text):
             yield piece
-            await asyncio.sleep(0)
+            if not self.hasty:
+                await asyncio.sleep(0)
         if turn.hangs:
             await self.script.hang()
         yield _result(turn, len(self.script.asked))

@@ -1,6 +1,7 @@
 """LangGraph's three ways to make a graph, over a chat model that plays the script."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypedDict
@@ -34,6 +35,8 @@ class ScriptedChat(BaseChatModel):
     script: Any
     tools: tuple[str, ...] = ()
     schemas: tuple[Any, ...] = ()
+    hasty: bool = False
+    """Whether it says all of a turn without waiting once."""
 
     @property
     def _llm_type(self) -> str:
@@ -42,7 +45,7 @@ class ScriptedChat(BaseChatModel):
     def bind_tools(self, tools: Sequence[Any], **more: Any) -> Any:
         spelled = [convert_to_openai_tool(tool)["function"] for tool in tools]
         names = tuple(tool["name"] for tool in spelled)
-        return ScriptedChat(script=self.script, tools=names, schemas=tuple(spelled))
+        return self.model_copy(update={"tools": names, "schemas": tuple(spelled)})
 
     def _generate(self, *args: Any, **more: Any) -> ChatResult:
         raise NotImplementedError
@@ -53,7 +56,8 @@ class ScriptedChat(BaseChatModel):
         turn = self.script.play(Asked(self.tools, joined(_told(messages))))
         for message in _chunks(turn, len(self.script.asked)):
             yield ChatGenerationChunk(message=message)
-            await asyncio.sleep(0)
+            if not self.hasty:
+                await asyncio.sleep(0)
         if turn.hangs:
             await self.script.hang()
         yield ChatGenerationChunk(message=_last(turn))
@@ -116,6 +120,13 @@ def by_hand(model: Any) -> Any:
     return graph.compile()
 
 
+def react(model: Any) -> Any:
+    """LangGraph's own agent, which is deprecated and in use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return create_react_agent(lambda *_: with_page_tools(model), PageToolNode())
+
+
 class Subject:
     """One way to make the graph."""
 
@@ -134,9 +145,6 @@ class Subject:
 
 SUBJECTS = [
     Subject("langgraph-create_agent", lambda m: create_agent(m, middleware=[PageTools()])),
-    Subject(
-        "langgraph-react",
-        lambda m: create_react_agent(lambda *_: with_page_tools(m), PageToolNode()),
-    ),
+    Subject("langgraph-react", react),
     Subject("langgraph-by-hand", by_hand),
 ]
