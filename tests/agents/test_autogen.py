@@ -34,6 +34,9 @@ from handspan_protocol.errors import UsageError
 
 Json = Any
 
+LONG = "I look first. " * 90
+"""More deltas than are taken at once."""
+
 READ = {"description": "reads", "readOnly": True, "parameters": {"type": "object"}}
 
 
@@ -295,7 +298,7 @@ async def test_an_agent_that_was_not_given_the_pages_tools_has_none() -> None:
 
 @pytest.mark.parametrize("team", [False, True])
 async def test_a_call_stands_behind_the_text_that_was_said_before_it(team: bool) -> None:
-    script = Script(Turn(text="I look first. And then?", calls=(Ask("look"),)), Turn(text="Blue."))
+    script = Script(Turn(text=LONG, calls=(Ask("look"),)), Turn(text="Blue."))
 
     def make(tools: Any) -> Any:
         agent = AssistantAgent(
@@ -309,7 +312,7 @@ async def test_a_call_stands_behind_the_text_that_was_said_before_it(team: bool)
 
     async with page_of(AutoGen(make), {"look": (READ, lambda _: "blue")}) as page:
         await page.run("look").finished
-        assert texts(page) == ["I look first. And then?", "Blue."]
+        assert texts(page) == [LONG, "Blue."]
         order = [e["type"] for e in page.events if e["type"].startswith(("TEXT_", "TOOL_"))]
     calls = [at for at, kind in enumerate(order) if kind == "TOOL_CALL_START"]
     assert order[calls[0] - 1] == "TEXT_MESSAGE_END"

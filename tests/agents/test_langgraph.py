@@ -41,6 +41,9 @@ from handspan_protocol.errors import UsageError
 
 Json = Any
 
+LONG = "I look first. " * 90
+"""More deltas than are taken at once."""
+
 READ = {"description": "reads", "readOnly": True, "parameters": {"type": "object"}}
 THEME = {
     "type": "object",
@@ -229,7 +232,7 @@ async def test_p11_the_model_is_shown_the_schema_that_the_page_registered() -> N
 
 
 async def test_a_call_inside_the_node_that_asked_the_model_stands_behind_its_text() -> None:
-    model = ScriptedChat(script=Script(Turn(text="I look first. And then?")), hasty=True)
+    model = ScriptedChat(script=Script(Turn(text=LONG)), hasty=True)
 
     async def node(state: State) -> dict[str, Any]:
         said = await with_page_tools(model).ainvoke(state["messages"])
@@ -238,7 +241,7 @@ async def test_a_call_inside_the_node_that_asked_the_model_stands_behind_its_tex
 
     async with page_of(LangGraph(one_node(node)), {"look": (READ, lambda _: "blue")}) as page:
         await page.run("look").finished
-        assert texts(page) == ["I look first. And then?", "It is blue."]
+        assert texts(page) == [LONG, "It is blue."]
         order = kinds(page, "TEXT_MESSAGE_END", "TOOL_CALL_START", "TEXT_MESSAGE_START")
     assert order == [
         "TEXT_MESSAGE_START",
