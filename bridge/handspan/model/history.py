@@ -163,7 +163,7 @@ def _model_turns(
 
 
 def _user_turn(message: Any) -> Iterator[Turn]:
-    parts = _parts(message.content)
+    parts = parts_of(message.content)
     if parts:
         yield UserTurn(parts)
 
@@ -177,10 +177,10 @@ def _answer(call: Asked, message: Any) -> Answer:
         return Answer(call.id, call.name, (Text(NO_RESULT),), failed=True)
     told = (message.metadata or {}).get("handspan", {})
     failed = message.error is not None or told.get("outcome", "ok") != "ok"
-    return Answer(call.id, call.name, _parts(message.content), failed)
+    return Answer(call.id, call.name, parts_of(message.content), failed)
 
 
-def _parts(content: Any) -> tuple[Part, ...]:
+def parts_of(content: Any) -> tuple[Part, ...]:
     """The parts that are not empty."""
     if isinstance(content, str):
         return (Text(content),) if content.strip() else ()

@@ -81,6 +81,8 @@ class CallResult:
     name: str = ""
     call_id: str = ""
     run_id: str = ""
+    is_content: bool = False
+    """`value` is a list of AG-UI parts (texts, images), and no other JSON."""
 
     @property
     def ok(self) -> bool:
@@ -133,6 +135,7 @@ def call_result(value: CallValue, run_id: str = "") -> CallResult:
         name=value.name,
         call_id=value.call_id,
         run_id=run_id,
+        is_content=not failed and value.content is not None,
     )
 
 
