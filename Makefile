@@ -67,6 +67,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'installing what the tests need'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --group dev
+	@$(BIN)/python -m pip install --quiet --no-deps --group dev-alone
 	@touch $@
 
 # Without npm, or without a network, the tests that need these tools are skipped by name.

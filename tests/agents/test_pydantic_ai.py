@@ -1,4 +1,4 @@
-"""What only the adapter of pydantic-ai has: its agents' own tools, outputs, prompts and failures."""
+"""What only the adapter of pydantic-ai has: own tools, outputs, prompts and failures of its agents."""
 
 import asyncio
 import base64

@@ -1,6 +1,6 @@
 """Every adapter that can be tested here, found by its `*_subject.py`.
 
-One whose library is not installed is skipped, by its reason.
+One whose library is not installed is skipped, by its reason; HANDSPAN_REQUIRE="models" wants all.
 """
 
 import importlib
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import REQUIRED
 
 
 def _subjects() -> Iterator[Any]:
@@ -16,6 +17,8 @@ def _subjects() -> Iterator[Any]:
         try:
             module = importlib.import_module(f"tests.contract.agents.{file.stem}")
         except ImportError as missing:
+            if "models" in REQUIRED:
+                raise
             why = pytest.mark.skip(reason=f"{missing.name} is not installed")
             yield pytest.param(None, id=file.stem.removesuffix("_subject"), marks=why)
             continue
