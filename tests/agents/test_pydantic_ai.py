@@ -1,4 +1,4 @@
-"""What only the adapter of pydantic-ai has: own tools, outputs, prompts and failures of its agents."""
+"""What only the adapter of pydantic-ai has: own tools, outputs, prompts, signatures, failures."""
 
 import asyncio
 import base64

@@ -16,7 +16,7 @@ import asyncio
 import copy
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ag_ui.core import (
@@ -129,10 +129,9 @@ class OpenAIAgents:
 
 async def _over(going: Any) -> None:
     """Nothing of the run is left behind."""
-    task = going.run_loop_task
-    if task is not None and not task.done():
+    if not going.run_loop_task.done():
         going.cancel()
-        await asyncio.wait({task}, timeout=_GRACE_S)
+        await asyncio.wait({going.run_loop_task}, timeout=_GRACE_S)
 
 
 # ---- the loop's events ---------------------------------------------------------------------------
@@ -141,19 +140,46 @@ async def _over(going: Any) -> None:
 async def _said(going: Any, page: "_Page") -> AsyncIterator[Any]:
     """All that the run says, as items; its output goes to the page's run."""
     teller = _Teller(page)
-    async for event in going.stream_events():
-        for item in teller.items(event):
-            yield item
-        if event.type == "raw_response_event":
-            page.hear()
+    reader = asyncio.create_task(_read(going, page.heard))
+    try:
+        while (event := await page.heard.get()) is not None:
+            for item in teller.items(event):
+                yield item
+            page.heard.task_done()
+        await reader
+    finally:
+        reader.cancel()
+        await asyncio.wait({reader}, timeout=_GRACE_S)
+    _give_output(going, teller.text, page.run)
+
+
+async def _read(going: Any, heard: "asyncio.Queue[Any]") -> None:
+    """What the loop itself tells; the model's words come from the model."""
+    try:
+        async for event in going.stream_events():
+            if event.type == "run_item_stream_event":
+                heard.put_nowait(event)
+    finally:
+        heard.put_nowait(None)
+
+
+def _give_output(going: Any, text: str, run: Any) -> None:
+    """A text was said already, unless a tool gave it."""
     if getattr(going, "interruptions", None):
         raise AgentFailed(
             "the agent's own tools that wait for an approval are not carried out here; approval of"
             " the page's tools is the bridge's",
             RunCode.AGENT_ERROR,
         )
-    if going.final_output is not None and going.final_output != teller.text:
-        page.run.output = to_jsonable_python(going.final_output, fallback=str)
+    if going.final_output is not None and going.final_output != text:
+        run.output = to_jsonable_python(going.final_output, fallback=str)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The model is asked: what it is told came of its calls."""
+
+    results: Sequence[Mapping[str, Json]]
 
 
 class _Teller:
@@ -168,13 +194,18 @@ class _Teller:
         self._thinking = Thinking(f"{page.run.id}-thoughts-{page.run.depth}")
         self._calls: set[str] = set()
         """Calls of tools of the agents' own that were shown."""
+        self._open: set[str] = set()
+        """Those that have no result yet."""
         self._handoffs = 0
 
     def items(self, event: Any) -> Iterator[str | BaseEvent]:
-        if event.type == "raw_response_event":
-            yield from self._raw(event.data)
+        if isinstance(event, _Asked):
+            for item in event.results:
+                yield from self._resulted(item)
         elif event.type == "run_item_stream_event":
             yield from self._item(event.name, event.item)
+        else:
+            yield from self._raw(event)
 
     def _raw(self, data: Any) -> Iterator[str | BaseEvent]:
         if self._is_whole:
@@ -190,8 +221,12 @@ class _Teller:
                 yield from self._thought("\n\n")
             case "response.output_item.done" if data.item.type == "reasoning":
                 yield from self._thought_over(_sealed(data.item))
+            case "response.output_item.done" if data.item.type == "function_call":
+                yield from self._called(data.item)
             case "response.completed":
                 yield from self._thinking.end()
+                for item in data.response.output:
+                    yield from self._called(item) if item.type == "function_call" else ()
                 self._is_whole = True
 
     def _thought(self, delta: str) -> Iterator[BaseEvent]:
@@ -209,15 +244,30 @@ class _Teller:
             yield from self._thinking.seal(opaque)
 
     def _item(self, name: str, item: Any) -> Iterator[BaseEvent]:
-        raw = item.raw_item
         if name == "handoff_occured":
             yield self._handed_off(item)
-        elif name == "tool_called" and getattr(raw, "name", None) in self._page.shown:
-            if raw.call_id not in self._calls:
-                self._calls.add(raw.call_id)
-                yield from _called(raw)
-        elif name == "tool_output" and raw.get("call_id") in self._calls:
-            yield _resulted(raw)
+        elif name == "tool_output":
+            yield from self._resulted(item.raw_item)
+
+    def _called(self, call: Any) -> Iterator[BaseEvent]:
+        """A call of a tool of an agent's own, which the library carries out."""
+        if call.name in self._page.shown and call.call_id not in self._calls:
+            self._calls.add(call.call_id)
+            self._open.add(call.call_id)
+            yield ToolCallStartEvent(tool_call_id=call.call_id, tool_call_name=call.name)
+            yield ToolCallArgsEvent(tool_call_id=call.call_id, delta=call.arguments)
+            yield ToolCallEndEvent(tool_call_id=call.call_id)
+
+    def _resulted(self, item: Mapping[str, Json]) -> Iterator[BaseEvent]:
+        """What came of it; the loop tells it to us, and to the model, in whichever order."""
+        call_id, output = item.get("call_id"), item.get("output")
+        if call_id in self._open:
+            self._open.remove(call_id)
+            yield ToolCallResultEvent(
+                message_id=f"{call_id}-result",
+                tool_call_id=call_id,
+                content=output if isinstance(output, str) else encode(output).decode(),
+            )
 
     def _handed_off(self, item: Any) -> BaseEvent:
         self._handoffs += 1
@@ -226,22 +276,6 @@ class _Teller:
             activity_type="handoff",
             content={"from": item.source_agent.name, "to": item.target_agent.name},
         )
-
-
-def _called(call: Any) -> Iterator[BaseEvent]:
-    """A call of a tool of an agent's own, which the library carries out."""
-    yield ToolCallStartEvent(tool_call_id=call.call_id, tool_call_name=call.name)
-    yield ToolCallArgsEvent(tool_call_id=call.call_id, delta=call.arguments)
-    yield ToolCallEndEvent(tool_call_id=call.call_id)
-
-
-def _resulted(raw: Mapping[str, Json]) -> BaseEvent:
-    output = raw.get("output")
-    return ToolCallResultEvent(
-        message_id=f"{raw['call_id']}-result",
-        tool_call_id=raw["call_id"],
-        content=output if isinstance(output, str) else encode(output).decode(),
-    )
 
 
 # ---- the page's tools ----------------------------------------------------------------------------
@@ -270,9 +304,9 @@ class _Page:
             model_provider=_Provider(config.model_provider, self),
         )
         self._copies: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
-        self._sent = 0
-        self._heard = 0
-        self._stirred = asyncio.Event()
+        self.heard: asyncio.Queue[Any] = asyncio.Queue()
+        """Events for the page, from the model and from the loop; None: it is over. The loop goes on
+        without waiting for who reads them: what may not overtake them joins the queue."""
 
     # ---- agents ------------------------------------------------------------------------------
 
@@ -301,12 +335,13 @@ class _Page:
     async def _tools(self, agent: Any, context: Any) -> list[Any]:
         """The agent's own tools, and the page's as they are now behind them."""
         own = await type(agent).get_all_tools(agent, context)
-        mine = {tool.name for tool in own} | {each.tool_name for each in agent.handoffs}
+        mine = {tool.name for tool in own}
+        taken = mine | {each.tool_name for each in agent.handoffs}
         page = self.run.current_tools()
         self.names = Names(tool.name for tool in page)
         hers = {self.names.theirs(tool.name): tool for tool in page}
         self.shown = mine - hers.keys()
-        return [*own, *(self._tool(n, t) for n, t in hers.items() if n not in mine)]
+        return [*own, *(self._tool(n, t) for n, t in hers.items() if n not in taken)]
 
     def _tool(self, name: str, tool: Any = None) -> FunctionTool:
         async def invoke(_: Any, raw: str) -> Any:
@@ -325,24 +360,6 @@ class _Page:
         have = known | {tool.name for tool in tools}
         for name in {call.name for call in called if not getattr(call, "namespace", None)} - have:
             tools.append(self._tool(name))
-
-    # ---- what the model says -----------------------------------------------------------------
-
-    def send(self) -> None:
-        """An event of the model is on its way to the page."""
-        self._sent += 1
-
-    def hear(self) -> None:
-        """One has come."""
-        self._heard += 1
-        self._stirred.set()
-
-    async def caught_up(self) -> None:
-        """Return when the page has heard all that the model said: the loop goes on without waiting
-        for who reads its events, and neither a call nor a failure may overtake them."""
-        while self._heard < self._sent:
-            self._stirred.clear()
-            await self._stirred.wait()
 
     def count(self, response: Any) -> None:
         usage = response.usage
@@ -396,6 +413,7 @@ class _Model(Model):
     async def stream_response(self, *asked: Any, **more: Any) -> AsyncIterator[Any]:
         instructions, put, settings, tools, schema, handoffs, *rest = asked
         told = "\n\n".join(filter(None, [instructions, self._page.instructions])) or None
+        self._page.heard.put_nowait(_Asked(_results(put)))
         events: Any = self._model.stream_response(
             told, put, settings, tools, schema, handoffs, *rest, **more
         )
@@ -407,14 +425,14 @@ class _Model(Model):
                 if event.type in ("response.completed", "response.incomplete"):
                     self._whole(event.response)
                     self._page.take_unknown(calls.values(), tools, known)
-                self._page.send()
+                self._page.heard.put_nowait(event)
                 yield event
         except Exception:
-            await self._page.caught_up()
+            await self._page.heard.join()
             raise
         finally:
             await events.aclose()
-        await self._page.caught_up()
+        await self._page.heard.join()
 
     def _whole(self, response: Any) -> None:
         """Raises: _WasCut: it is not."""
@@ -422,6 +440,12 @@ class _Model(Model):
         if response.status == "incomplete":
             why = getattr(response.incomplete_details, "reason", None)
             raise _WasCut(_CUT.get(why, "unknown"))
+
+
+def _results(put: Any) -> list[Mapping[str, Json]]:
+    """Of the calls that stand in what a model is told."""
+    items = put if isinstance(put, list) else []
+    return [item for item in items if item.get("type") == "function_call_output"]
 
 
 def _note_calls(event: Any, calls: dict[str, Any]) -> None:
