@@ -266,7 +266,10 @@ async def test_p5_a_tool_that_raises_takes_the_pages_call_beside_it_with_it() ->
 @pytest.mark.parametrize(
     ("problem", "line"),
     [
-        (ModelHTTPError(401, "gpt-9", body={"error": "key sk-secret"}), "gpt-9 answered 401"),
+        (
+            ModelHTTPError(401, "gpt-9", body={"error": "key sk-secret"}),
+            r"gpt-9: the key was refused \(401\)",
+        ),
         (UsageLimits, "provider_error: .*request_limit"),
     ],
 )
@@ -351,8 +354,9 @@ async def test_a_hook_of_the_library_may_change_arguments() -> None:
             return args
 
     seen: list[Json] = []
-    agent = Agent(Model([call("ping", '{"a":1}')], ["Done."]), capabilities=[Louder()])
-    async with at_work(PydanticAI(agent), {"ping": (PING, seen.append)}) as page:
+    agent = Agent(Model([call("ping", '{"a":1}')], ["Done."]))
+    louder = PydanticAI(agent, capabilities=[Louder()])
+    async with at_work(louder, {"ping": (PING, seen.append)}) as page:
         await page.run("go").finished
     assert seen == [{"a": 1, "volume": 11}]
 

@@ -36,6 +36,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_jsonable_python
 
 from handspan.model import history
+from handspan.model.failures import told as failure_told
 from handspan.model.names import Names
 from handspan.model.prompt import instructions_of
 from handspan.model.thinking import Thinking, opened, sealed
@@ -68,10 +69,16 @@ class PydanticAI:
     """
 
     def __init__(
-        self, agent: Any, *, deps: Callable[[Any], Any] | None = None, **options: Any
+        self,
+        agent: Any,
+        *,
+        deps: Callable[[Any], Any] | None = None,
+        capabilities: Iterable[Any] = (),
+        **options: Any,
     ) -> None:
         self._agent = agent
         self._deps = deps
+        self._capabilities = tuple(capabilities)
         self._options = options
 
     async def __call__(self, run: Any) -> AsyncIterator[Any]:
@@ -81,8 +88,8 @@ class PydanticAI:
                 message_history=_messages(history.turns(run.messages), page.names),
                 instructions=instructions_of(run) or None,
                 deps=self._deps(run) if self._deps else None,
+                capabilities=[ReinjectSystemPrompt(), page, *self._capabilities],
                 **self._options,
-                capabilities=[ReinjectSystemPrompt(), page, *self._options.get("capabilities", ())],
             ) as going:
                 async for item in _said(going, page):
                     yield item
@@ -421,13 +428,12 @@ _URLS: Final[dict[str, Callable[..., m.MultiModalContent]]] = {
 
 
 def _failure(failure: problems.AgentRunError) -> str:
-    """One line that helps; a provider's own words may hold secrets, and stay out."""
+    """One line that helps, and no secrets."""
     match failure:
-        case problems.ModelHTTPError(status_code=status):
-            code = f" ({failure.provider_error_code})" if failure.provider_error_code else ""
-            return f"{failure.model_name} answered {status}{code}"
+        case problems.ModelHTTPError():
+            return failure_told(failure.model_name, failure)
         case problems.ModelAPIError():
-            return f"{failure.model_name} failed: {type(failure).__name__}"
+            return failure_told(failure.model_name, failure.__cause__ or failure)
         case problems.RunCancelled():
             return "the agent's run was cancelled by itself"
     return _line(failure)

@@ -1,0 +1,50 @@
+"""Agents of the OpenAI Agents SDK with hands in the demo page: one greets, and hands off to one
+that knows the weather.
+
+    pip install 'handspan[openai-agents]'
+    OPENAI_API_KEY=... python examples/openai_agents_agent.py
+
+OPENAI_BASE_URL and MODEL name another server that speaks the Responses API, and its model.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from agents import Agent, function_tool
+from handspan import Bridge
+from handspan.agents import OpenAIAgents
+
+PAGE = Path(__file__).parents[1] / "web-demo"
+MODEL = os.environ.get("MODEL", "gpt-4o-mini")
+
+
+@function_tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"It is sunny in {city}."
+
+
+forecaster = Agent(
+    name="forecaster", model=MODEL, instructions="Tell the weather.", tools=[weather]
+)
+helper = Agent(
+    name="helper",
+    model=MODEL,
+    instructions="Help with the page that the user looks at. The weather is the forecaster's.",
+    handoffs=[forecaster],
+)
+
+
+async def main(port: int = 8765) -> None:
+    bridge = Bridge(agents={"default": OpenAIAgents(helper)})
+    async with bridge.running(port=port, static=PAGE) as address:
+        sys.stdout.write(f"{address}\n")
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    if not os.environ.get("OPENAI_API_KEY"):
+        sys.exit("OPENAI_API_KEY is not set")
+    asyncio.run(main())
