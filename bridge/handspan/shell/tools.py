@@ -31,6 +31,13 @@ _LOG = logging.getLogger("handspan.tool")
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """AG-UI content parts (text, image, ...) that a function returns in place of a value."""
+
+    parts: tuple[Mapping[str, Json], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerTool:
     """A tool that this process carries out."""
 
@@ -146,6 +153,8 @@ async def run_tool(tool: ServerTool, args: Mapping[str, Json], run: Run) -> Answ
 
 def _result(value: Any) -> Answer:
     """The value as JSON: models, dates and the like as pydantic writes them; NaN is refused."""
+    if isinstance(value, Parts):
+        return Answer(content=tuple(dict(part) for part in value.parts))
     try:
         plain = _ANY.dump_python(value, mode="json")
         encode(plain)
