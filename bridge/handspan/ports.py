@@ -5,8 +5,9 @@ only IdSource. A contract suite in tests/contract runs over every implementation
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from handspan.core.entries import Change, Entry
 from handspan.core.parties import Principal, ThreadKey
@@ -27,6 +28,7 @@ __all__ = [
     "Request",
     "Store",
     "Stream",
+    "ToolSource",
 ]
 
 
@@ -115,6 +117,24 @@ class Agent(Protocol):
     """Any callable that answers a Run with items; see `handspan.shell.steps` for the kinds."""
 
     def __call__(self, run: Any, /) -> AsyncIterator[Any] | Awaitable[Any] | Any: ...
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Where server tools come from that are known only once it is asked: another process, a
+    network. Open as long as the bridge serves."""
+
+    def opened(
+        self, changed: Callable[[Sequence[Any]], None], /
+    ) -> AbstractAsyncContextManager[Sequence[Any]]:
+        """The tools (of `handspan.shell.tools.ServerTool`), to be had while the context lasts.
+
+        `changed` is called on the loop's thread with all of them whenever there are others. What
+        cannot be reached for a while keeps its tools; calls of them then fail.
+
+        Raises:
+            Unavailable: it cannot be had; in a line that says what and why.
+        """
 
 
 class AgentFailed(HandspanError):  # noqa: N818 (it is the agent that failed)

@@ -17,7 +17,7 @@ from handspan.core.arguments import SchemaRefusal, ToolSpec
 from handspan.core.parties import ANONYMOUS, Asker, Principal, ThreadKey
 from handspan.core.policy import Policy
 from handspan.core.toolset import specify
-from handspan.ports import Agent, Authenticator, Authorizer, Clock, Store
+from handspan.ports import Agent, Authenticator, Authorizer, Clock, Store, ToolSource
 from handspan.schema import SchemaRoom
 from handspan.shell.answers import user_message
 from handspan.shell.clock import LoopClock
@@ -27,6 +27,7 @@ from handspan.shell.hooks import Hooks
 from handspan.shell.ids import Ids, RandomIds
 from handspan.shell.observers import Observer
 from handspan.shell.origin import is_loopback
+from handspan.shell.sources import Sources
 from handspan.shell.steps import is_async
 from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, RunResult
@@ -122,6 +123,7 @@ class Bridge:
         self._agents: dict[str, Any] = {}
         self._tools: dict[str, ServerTool] = {}
         self._specs: dict[str, ToolSpec] = {}
+        self._sources = Sources(self.add_tool, self._specs)
         self._observers: list[Observer] = []
         self._hooks = Hooks()
         self._schemas = SchemaRoom(
@@ -186,9 +188,16 @@ class Bridge:
     def add_tool(self, tool: Any) -> None:
         """Register a function, or a ServerTool; of two of one name the newest counts.
 
+        Or a ToolSource, such as `handspan.mcp.MCPTools`: it is opened when the bridge begins to
+        serve, and closed with it.
+
         Raises:
-            UsageError: no tool can be made of it, or its schema is none.
+            UsageError: no tool can be made of it, its schema is none, or it is a source and the
+                bridge serves already.
         """
+        if isinstance(tool, ToolSource):
+            self._sources.add(tool)
+            return
         made = tool if isinstance(tool, ServerTool) else server_tool(tool)
         spec = specify(made.tool, self._schemas.compile, invoke=made.invoke)
         if isinstance(spec, SchemaRefusal):
@@ -271,6 +280,7 @@ class Bridge:
 
         Raises:
             UsageError: a non-loopback bind without an authenticator.
+            Unavailable: a source of tools cannot be had.
             OSError: the port cannot be had.
         """
         if not (insecure or self._authenticate is not None or is_loopback(host)):
@@ -279,25 +289,26 @@ class Bridge:
                 " insecure=True (--insecure)"
             )
         get_ready()
-        driver, greeter = self._at_work()
-        try:
-            async with listen(
-                greeter,
-                host=host,
-                port=port,
-                ssl=ssl,
-                policy=self.policy,
-                clock=self._clock,
-                origins=self._origins,
-                allow_hosts=allow_hosts,
-                authenticated=self._authenticate is not None,
-                static=static,
-                metrics_open=metrics_open,
-            ) as listener:
-                yield Address.of(host, listener.port, secure=ssl is not None)
-        finally:
-            if self._driver is driver:
-                await self.close()
+        async with self._sources.opened():
+            driver, greeter = self._at_work()
+            try:
+                async with listen(
+                    greeter,
+                    host=host,
+                    port=port,
+                    ssl=ssl,
+                    policy=self.policy,
+                    clock=self._clock,
+                    origins=self._origins,
+                    allow_hosts=allow_hosts,
+                    authenticated=self._authenticate is not None,
+                    static=static,
+                    metrics_open=metrics_open,
+                ) as listener:
+                    yield Address.of(host, listener.port, secure=ssl is not None)
+            finally:
+                if self._driver is driver:
+                    await self.close()
 
     async def drain(self) -> None:
         """Refuse new runs, wait for those under way, say goodbye to the pages (behaviour 6)."""
