@@ -57,6 +57,13 @@ Static = Annotated[
         exists=True, file_okay=False, help="A folder to serve at /: all of it but dotfiles."
     ),
 ]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="A model as the agent: local, openai:NAME, anthropic:NAME, ollama:NAME or"
+        " http://HOST:PORT/v1#NAME."
+    ),
+]
 Metrics = Annotated[
     bool, typer.Option("--metrics", help="Answer /metrics to others than loopback.")
 ]
@@ -131,15 +138,17 @@ def serve(  # noqa: PLR0917 (typer reads its options off the signature)
 def demo(
     host: Host = "127.0.0.1",
     port: Port = 8765,
+    model: Model = None,
     insecure: Insecure = False,
     log_json: JsonLog = False,
 ) -> None:
-    """Show the demo page with an agent that needs no key."""
+    """Show the demo page with an agent that needs no key, or with a model."""
     from handspan.demo import demo_bridge
+    from handspan.demo.models import agent_of
 
     _set_up_logs(log_json)
     page = _demo_page()
-    bridge = demo_bridge()
+    bridge = demo_bridge(model=agent_of(model) if model else None)
     _run(lambda: _serve(bridge, host, port, static=page, insecure=insecure), host, port)
 
 
