@@ -93,7 +93,7 @@ def test_p2_a_settled_call_takes_nothing_more():
 # ---- statuses -----------------------------------------------------------------------------------
 
 
-def call(state=S.DISPATCHED, *, attempt=1, held=None, settlement=None):
+def call(state=S.DISPATCHED, *, attempt=1, held=None, settlement=None, ticket=None):
     return Call(
         id=CallId("c1"),
         run_id=RunId("r1"),
@@ -104,6 +104,7 @@ def call(state=S.DISPATCHED, *, attempt=1, held=None, settlement=None):
         attempt=attempt,
         held=held if held is not None else {A: attempt},
         settlement=settlement,
+        ticket=ticket,
     )
 
 
@@ -337,6 +338,23 @@ def test_open_is_announced_and_not_settled_and_out_is_somebodys_work(state, is_o
     assert (of.open, of.out, of.over) == (is_open, is_out, not is_open)
     of.hook = "after_call"
     assert of.over is False
+
+
+def settlement(by):
+    return Settlement(by=by, answer=Answer(value=1))
+
+
+INSIDE = [
+    ("open", call(), False),
+    ("somebody in the step waits for it", call(ticket="w"), True),
+    ("a page answered", call(S.SETTLED, settlement=settlement(E.ANSWERED)), False),
+    ("the agent's own side did", call(S.SETTLED, settlement=settlement(E.PROVIDED)), True),
+]
+
+
+@pytest.mark.parametrize(("of", "had"), [c[1:] for c in INSIDE], ids=[c[0] for c in INSIDE])
+def test_what_the_step_that_called_has_already_is_known(of, had):
+    assert of.had_inside is had
 
 
 @pytest.mark.parametrize("hook", [None, "repair_arguments", "before_call", "after_call"])

@@ -4,7 +4,7 @@ import pytest
 from tests.core.builders import spec
 from tests.core.scenarios import a_button, a_call, a_run, asked_by, settled
 
-from handspan.core.call import CallEvent, refusal
+from handspan.core.call import CallEvent, Settlement, refusal
 from handspan.core.effects import CallValue, RunValue
 from handspan.core.follow_up import CallFacts, StepFacts
 from handspan.core.inputs import Answer, RunRequested
@@ -323,6 +323,13 @@ def test_a_call_whose_value_the_step_itself_waited_for_is_not_asked():
     run = a_run()
     run.step.calls = [settled(a_call("c1", ticket="inside")), settled(a_call("c2"))]
     assert run.facts(None).calls == (CallFacts(False, True),)
+
+
+def test_a_call_that_the_agents_own_side_carried_out_is_not_asked():
+    run = a_run()
+    run.step.calls = [a_call("c1")]
+    run.step.calls[0].settle(Settlement(by=CallEvent.PROVIDED, answer=Answer(value=1)))
+    assert run.facts(None).calls == ()
 
 
 # ---- how it ends --------------------------------------------------------------------------------

@@ -440,6 +440,7 @@ def test_a_call_that_the_provider_carried_out_has_its_result(make):
     world.text(run, "I found it")
     world.end(run)
     assert (world.results(), world.outcomes()) == (["found"], ["ok"])
+    assert world.reason() == "completed"
 
 
 # ---- ends ---------------------------------------------------------------------------------------

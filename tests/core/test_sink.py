@@ -169,6 +169,13 @@ def test_p7_a_providers_result_is_dropped_where_somebody_would_carry_the_call_ou
     assert (call.state, space.effects) == (CallState.PROPOSED, [])
 
 
+def test_p13_a_wildcard_has_no_name_and_so_no_call_that_was_carried_out():
+    _, sink, _, _, desk = a_sink(spec("*"))
+    call = desk.calls[sink.call_started("c1", "web", "m1")]
+    sink.call_provided("c1", "found")
+    assert call.settlement.by is CallEvent.PROVIDED
+
+
 def test_p7_a_providers_result_for_a_call_that_is_on_its_way_is_dropped():
     space, sink, _, _, desk = a_sink()
     call = desk.calls[sink.call_started("c1", "gone", "m1")]

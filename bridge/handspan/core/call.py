@@ -223,6 +223,12 @@ class Call:
         return wanted
 
     @property
+    def had_inside(self) -> bool:
+        """Whether the step that made it has its result already: nobody need go on for it."""
+        settled = self.settlement
+        return self.ticket is not None or (settled is not None and settled.by is _E.PROVIDED)
+
+    @property
     def open(self) -> bool:
         return self.state is not CallState.SETTLED
 

@@ -184,12 +184,12 @@ class Run:
     def facts(self, stop_condition: bool | None) -> StepFacts:
         """What the follow-up table is asked about.
 
-        A call whose value was given to waiting code inside the step wants no follow-up: its agent
-        has a loop of its own and has already gone on.
+        A call whose value was given to waiting code inside the step wants no follow-up, nor one
+        that the agent's side carried out: its agent has a loop of its own and has already gone on.
         """
         return StepFacts(
             depth=self.depth,
-            calls=tuple(_facts(call) for call in self.step.calls if call.ticket is None),
+            calls=tuple(_facts(call) for call in self.step.calls if not call.had_inside),
             finish_reason=self.step.finish_reason,
             invoked=self.invoked,
             invoke_follow_up=self.follow_up is not False,

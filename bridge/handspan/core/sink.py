@@ -88,9 +88,10 @@ class StepSink:
         self._desk.calls[call_id].ended = True
 
     def call_provided(self, call_id: CallId, content: Json) -> None:
-        """Taken only for a call that nobody here would carry out (C042)."""
+        """Taken only for a call to a name that nobody here has (C042); a wildcard has none."""
         call = self._desk.calls[call_id]
-        if call.state is not CallState.PROPOSED or self._desk.find(call):
+        found = self._desk.find(call)
+        if call.state is not CallState.PROPOSED or (found and found.spec.name == call.name):
             return
         parts = tuple(content) if isinstance(content, list) else None
         answer = Answer(value=content if parts is None else None, content=parts)
