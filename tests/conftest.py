@@ -4,8 +4,9 @@
     @pytest.mark.node       needs node
     @pytest.mark.long       runs in the full form only, `make long`
 
-What is skipped is listed by name with its reason. HANDSPAN_REQUIRE="browser node models" turns those
-skips into failures (models: a library that an adapter needs): CI sets it. HANDSPAN_LONG=1 is the full form; `full_form` tells a test.
+What is skipped is listed by name with its reason. HANDSPAN_REQUIRE="browser node models" turns
+those skips into failures (models: a library that an adapter needs): CI sets it. HANDSPAN_LONG=1 is
+the full form; `full_form` tells a test.
 HANDSPAN_CHROMIUM names a browser to use instead of the one that is found.
 """
 

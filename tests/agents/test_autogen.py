@@ -265,10 +265,6 @@ async def test_a_tool_of_the_agents_own_is_shown_with_its_result() -> None:
     assert script.asked[1].history[-1] == Result("price", "a costs 3")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="core: a call whose result the agent gave wants a follow-up",
-)
 async def test_a_tool_of_the_agents_own_asks_for_no_other_step() -> None:
     script = Script(Turn(calls=(Ask("price", {"sku": "a"}),)), Turn(text="Three."))
     async with page_of(made(script, price)) as page:

@@ -123,13 +123,6 @@ async def test_a_tool_of_the_graphs_own_is_shown_with_its_result() -> None:
     assert script.asked[1].history[-1] == Result("price", "a costs 3")
 
 
-PROVIDED = pytest.mark.xfail(
-    strict=True,
-    reason="core: a call whose result the agent gave wants a follow-up, and is given to a wildcard",
-)
-
-
-@PROVIDED
 async def test_a_tool_of_the_graphs_own_asks_for_no_other_step() -> None:
     script = Script(Turn(calls=(Ask("price", {"sku": "a"}),)), Turn(text="Three."))
     async with page_of(agent_of(script, price)) as page:
@@ -137,7 +130,6 @@ async def test_a_tool_of_the_graphs_own_asks_for_no_other_step() -> None:
     assert len(script.asked) == 2
 
 
-@PROVIDED
 async def test_p2_a_tool_of_the_graphs_own_is_not_given_to_a_wildcard() -> None:
     script = Script(Turn(calls=(Ask("price", {"sku": "a"}),)), Turn(text="Three."))
     seen: list[Json] = []

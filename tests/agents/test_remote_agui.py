@@ -235,10 +235,6 @@ async def test_state_of_the_server_reaches_the_page_and_goes_back() -> None:
     assert server.calls[1].body["state"] == {"n": 2}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="core: a call whose result the agent gave itself asks for another step (run.facts)",
-)
 async def test_a_tool_that_the_server_ran_itself_is_shown_and_not_asked_about_again() -> None:
     server = Server([*call("search"), result("found"), *text("I found it."), END], [END])
     done = await server.said()

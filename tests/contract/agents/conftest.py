@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 from tests.conftest import REQUIRED
 
+from handspan import UsageError
+
 
 def _subjects() -> Iterator[Any]:
     for file in sorted(Path(__file__).parent.glob("*_subject.py")):
         try:
             module = importlib.import_module(f"tests.contract.agents.{file.stem}")
-        except ImportError as missing:
+        except (ImportError, UsageError) as missing:
             if "models" in REQUIRED:
                 raise
-            why = pytest.mark.skip(reason=f"{missing.name} is not installed")
+            why = pytest.mark.skip(reason=str(missing))
             yield pytest.param(None, id=file.stem.removesuffix("_subject"), marks=why)
             continue
         for subject in module.SUBJECTS:

