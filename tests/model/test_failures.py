@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from handspan.model.failures import can_be_tried_again, retry_after, told
+from handspan.model.failures import can_be_tried_again, refusal, retry_after, told
 
 
 class Refused(Exception):  # noqa: N818 (as they call it)
@@ -86,3 +86,10 @@ def test_an_error_that_comes_as_the_first_event_says_its_kind() -> None:
     assert can_be_tried_again(error)
     error.body = {"error": {"type": "invalid_request_error"}}
     assert not can_be_tried_again(error)
+
+
+def test_a_refusal_is_told_by_its_status_alone() -> None:
+    assert refusal(Refused(401, "the key sk-123")) == (
+        "the model's provider answered 401 (Refused)"
+    )
+    assert refusal(ValueError("sk-123")) is None

@@ -6,6 +6,10 @@
     narrow      schemas as a provider takes them, on a copy
     assembler   calls put together from the fragments of a stream
     chat        chat completions: the request, and the reading of its stream
+    results     what came of a call inside a step, as the model is shown it
+    provided    calls that a library carries out itself, as events
+    voice       from a library's own task to the step's items, in order, and its end
+    think_tags  thoughts told from text where a stream has both
     fields      a request's fields as a provider's library takes them
     keys        the key that a provider wants
     thinking    thoughts as events, with what their provider wants back unread

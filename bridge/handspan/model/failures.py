@@ -62,6 +62,15 @@ def told(provider: str, error: BaseException, secrets: Iterable[str] = ()) -> st
     return f"{provider}: {_without(words, secrets)}"[: MOST_CHARS + 60]
 
 
+def refusal(error: BaseException) -> str | None:
+    """One line for an error of a provider that has no name here, and whose words may be anything;
+    None: it has no status, and is none of a provider's."""
+    status = _status(error)
+    if status is None:
+        return None
+    return f"the model's provider answered {status} ({type(error).__name__})"
+
+
 _ADVICE: Final[Mapping[int, str]] = {
     400: "the request was refused",
     404: "there is no such model, or no such address",
