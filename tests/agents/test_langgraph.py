@@ -28,14 +28,10 @@ from tests.contract.agents.langgraph_subject import ScriptedChat, by_hand
 from tests.contract.agents.stage import Ask, Result, Script, Turn, UserText
 
 from handspan import Bridge
-from handspan.agents.langgraph import (
-    LangGraph,
-    PageTools,
-    decoded,
-    page_tools,
-    spelled,
-    with_page_tools,
-)
+from handspan.agents.langgraph import LangGraph, PageTools, page_tools, with_page_tools
+from handspan.agents.langgraph.messages import spelled
+from handspan.agents.langgraph.stream import decoded
+from handspan.model.names import Names
 from handspan.testing import Page
 from handspan_protocol.errors import UsageError
 
@@ -192,7 +188,7 @@ async def test_p3_a_page_has_the_digits_that_the_model_wrote() -> None:
 
 
 async def test_p13_names_that_providers_refuse_are_spelled_and_read_back() -> None:
-    script = Script(Turn(calls=(Ask("cart_add_"),)), Turn(text="Added."), Turn(text="Again."))
+    script = Script(Turn(calls=(Ask("cart_add_2"),)), Turn(text="Added."), Turn(text="Again."))
     seen: list[str] = []
     tools = {
         "cart_add": (READ, lambda _: seen.append("cart_add")),
@@ -201,7 +197,7 @@ async def test_p13_names_that_providers_refuse_are_spelled_and_read_back() -> No
     async with page_of(agent_of(script), tools) as page:
         await page.run("add").finished
         await page.run("again").finished
-    assert script.asked[0].tools == ("cart_add", "cart_add_")
+    assert script.asked[0].tools == ("cart_add", "cart_add_2")
     assert seen == ["cart.add"]
 
 
@@ -218,6 +214,39 @@ async def test_p11_the_model_is_shown_the_schema_that_the_page_registered() -> N
     ) as p:
         await p.run("go").finished
     assert [schema["parameters"] for schema in shown] == [THEME]
+
+
+async def test_an_image_that_a_page_gives_is_an_image_to_the_model_in_the_loop() -> None:
+    model = Recording(script=Script(Turn(calls=(Ask("shoot"),)), Turn(text="A cat.")))
+    agent = LangGraph(create_agent(model, tools=[], middleware=[PageTools()]))
+    async with page_of(agent, {"shoot": (READ, None)}) as page:
+        run = page.run("go")
+        call = await page.next_call("shoot")
+        await call.give([{"type": "text", "text": "here"}, IMAGE, SOUND])
+        await run.finished
+    assert model.shown[1][-1].content == [
+        {"type": "text", "text": "here"},
+        {"type": "image", "mime_type": "image/png", "base64": "AAAA"},
+        {"type": "text", "text": "[audio/wav, 3 bytes]"},
+    ]
+
+
+IMAGE = {"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}}
+SOUND = {"type": "audio", "source": {"type": "data", "value": "AAAA", "mimeType": "audio/wav"}}
+
+
+class Recording(ScriptedChat):
+    """Keeps what it was shown."""
+
+    shown: list[Any] = []
+
+    def bind_tools(self, tools: Any, **more: Any) -> Any:
+        return super().bind_tools(tools, **more).model_copy(update={"shown": self.shown})
+
+    async def _astream(self, messages: list[BaseMessage], **more: Any) -> AsyncIterator[Any]:
+        self.shown.append(messages)
+        async for chunk in super()._astream(messages, **more):
+            yield chunk
 
 
 # ---- nodes of one's own ------------------------------------------------------------------------
@@ -468,24 +497,15 @@ async def test_p5_a_stop_ends_the_graphs_own_tool_and_leaves_no_task() -> None:
 
     script = Script(Turn(calls=(Ask("slow"),)))
     async with page_of(agent_of(script, slow)) as page:
-        before = names()
+        before = asyncio.all_tasks()
         run = page.run("go")
         async with asyncio.timeout(5):
             await begun.wait()
             assert await page.abort(run.id)
             assert (await run.finished)["reason"] == "aborted"
             await ended.wait()
-            while names() - before:
+            while asyncio.all_tasks() - before - {asyncio.current_task()}:
                 await asyncio.sleep(0)
-
-
-def names() -> set[str]:
-    """Of the graph's tasks."""
-    return {
-        name
-        for task in asyncio.all_tasks()
-        if (name := str(task.get_coro())).find("langgraph") >= 0 or "handspan-lang" in name
-    }
 
 
 async def test_a_tool_that_the_graph_gives_up_is_stopped_at_the_page() -> None:
@@ -529,7 +549,7 @@ def test_a_history_is_spelled_with_its_instructions_in_front() -> None:
             {"id": "4", "role": "system", "content": "be brief"},
         ]
     )
-    system, user, said, result = spelled(history, "be kind")
+    system, user, said, result = spelled(history, Names(()), "be kind")
     assert isinstance(system, SystemMessage)
     assert system.text == "be kind\n\nbe brief"
     assert user.content_blocks[1] == {
