@@ -28,7 +28,9 @@ from tests.contract.agents.autogen_subject import ScriptedClient, assistant
 from tests.contract.agents.stage import Ask, Result, Said, Script, Turn, UserText
 
 from handspan import Bridge
-from handspan.agents.autogen import AutoGen, _Thoughts, spelled
+from handspan.agents.autogen import AutoGen
+from handspan.agents.autogen.messages import spelled
+from handspan.model.names import Names
 from handspan.testing import Page
 from handspan_protocol.errors import UsageError
 
@@ -328,7 +330,7 @@ async def test_p3_arguments_that_are_no_object_never_reach_the_page(raw: str) ->
 
 
 async def test_p13_names_that_autogens_clients_refuse_are_spelled_and_read_back() -> None:
-    script = Script(Turn(calls=(Ask("cart_add_"),)), Turn(text="Added."), Turn(text="Again."))
+    script = Script(Turn(calls=(Ask("cart_add_2"),)), Turn(text="Added."), Turn(text="Again."))
     seen: list[str] = []
     tools = {
         "cart_add": (READ, lambda _: seen.append("cart_add")),
@@ -337,9 +339,9 @@ async def test_p13_names_that_autogens_clients_refuse_are_spelled_and_read_back(
     async with page_of(made(script), tools) as page:
         await page.run("add").finished
         await page.run("again").finished
-    assert script.asked[0].tools == ("cart_add", "cart_add_")
+    assert script.asked[0].tools == ("cart_add", "cart_add_2")
     assert seen == ["cart.add"]
-    assert Said("", ("cart_add",)) in script.asked[2].history
+    assert Said("", ("cart_add_2",)) in script.asked[2].history
 
 
 async def test_p11_the_model_is_shown_the_schema_that_the_page_registered() -> None:
@@ -349,6 +351,17 @@ async def test_p11_the_model_is_shown_the_schema_that_the_page_registered() -> N
     async with page_of(agent, {"t": ({**READ, "parameters": schema}, None)}) as page:
         await page.run("go").finished
     assert client.schemas[0][0]["parameters"] == schema
+
+
+async def test_an_image_that_a_page_gives_is_described_since_autogen_has_only_text() -> None:
+    script = Script(Turn(calls=(Ask("shoot"),)), Turn(text="A cat."))
+    image = {"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}}
+    async with page_of(made(script), {"shoot": (READ, None)}) as page:
+        run = page.run("go")
+        call = await page.next_call("shoot")
+        await call.give([{"type": "text", "text": "here"}, image])
+        await run.finished
+    assert script.asked[1].history[-1] == Result("shoot", "here\n[image/png, 3 bytes]")
 
 
 # ---- what an agent may be ----------------------------------------------------------------------
@@ -555,30 +568,6 @@ async def test_a_provider_that_refuses_is_told_in_one_line_without_its_body(team
 # ---- pure parts --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 100])
-@pytest.mark.parametrize(
-    ("text", "thought", "said"),
-    [
-        ("<think>a < b</think>\n\nSo.", "a < b", "So."),
-        ("  <think></think>So.", "", "So."),
-        ("<think>never ends </thi", "never ends </thi", ""),
-        ("<thin air", "", "<thin air"),
-        ("No <think>tags</think>", "", "No <think>tags</think>"),
-        ("", "", ""),
-    ],
-)
-def test_thoughts_are_told_from_text_wherever_the_stream_is_cut(
-    text: str, thought: str, said: str, size: int
-) -> None:
-    thoughts = _Thoughts()
-    parts = [
-        part for at in range(0, len(text), size) for part in thoughts.split(text[at : at + size])
-    ]
-    parts += thoughts.rest()
-    assert "".join(each for is_thought, each in parts if is_thought) == thought
-    assert "".join(each for is_thought, each in parts if not is_thought) == said
-
-
 def test_a_history_is_spelled_without_the_message_that_is_the_task() -> None:
     image = {"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}}
     call = {"id": "c1", "type": "function", "function": {"name": "a.b", "arguments": ""}}
@@ -591,7 +580,7 @@ def test_a_history_is_spelled_without_the_message_that_is_the_task() -> None:
             {"id": "4", "role": "user", "content": "and now?"},
         ]
     )
-    system, user, said, results = spelled(history, "helper")
+    system, user, said, results = spelled(history, "helper", Names(()))
     assert isinstance(system, SystemMessage)
     assert isinstance(user, UserMessage)
     assert user.content == ["see", "[image/png, 3 bytes]"]
