@@ -1,8 +1,9 @@
-"""What the smallest models are shown before the conversation: one exchange for each of the page's tools.
+"""What the smallest models are shown before the conversation: an exchange for each of the tools.
 
 Told only what the tools are for, SmolLM2-135M chooses a right one for every fifth message; shown
 these too, for four of five, and it knows when to say something instead. The order counts: what came
 last is what it leans to. None of them is a message of the demo's own buttons.
+*Source:* 35 messages, each asked alone, November 2026.
 """
 
 from typing import Any, Final

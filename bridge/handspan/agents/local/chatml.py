@@ -21,6 +21,9 @@ Message = Mapping[str, Json]
 MESSAGE: Final = "message:"
 """How a turn begins that is a text."""
 
+NEXT: Final = "\n"
+"""Between the calls of a turn."""
+
 NOTHING_TOLD: Final = "You are a helpful assistant."
 """Where neither instructions nor tools are; models of this kind expect a system turn."""
 
@@ -125,9 +128,9 @@ def _turns(message: Message, has_tools: bool) -> Iterator[Turn]:
             yield _result(text)
         case "assistant":
             yield from [Turn("assistant", _said(text, has_tools))] if text else []
-            for call in message.get("tool_calls") or ():
-                function = call["function"]
-                yield Turn("assistant", _call(function["name"], function["arguments"]))
+            functions = [call["function"] for call in message.get("tool_calls") or ()]
+            calls = [_call(function["name"], function["arguments"]) for function in functions]
+            yield from [Turn("assistant", NEXT.join(calls))] if calls else []
         case role:
             yield Turn(str(role), text)
 

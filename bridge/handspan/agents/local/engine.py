@@ -8,20 +8,22 @@ completions. Deliberately knows neither runs nor agents.
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from llama_cpp import Llama, LlamaGrammar
 
 from handspan.ports import AgentFailed
 
-from .chatml import MESSAGE, Example, Turn, beginning_of, begun, exchanges_of, head_of
+from .chatml import MESSAGE, NEXT, Example, Turn, beginning_of, begun, exchanges_of, head_of
 from .grammar import of_arguments, one_of
 
 Json = Any
 Chunk = dict[str, Json]
+Tool = Mapping[str, Json]
 Stopped = Callable[[], bool]
 
 PIECE: Final = 64
@@ -31,6 +33,9 @@ on a slow processor."""
 LEFT_OUT: Final = 8
 """Exchanges of a history too long that are left out together: what was read before stays useful
 until the next eight have come."""
+
+CALLS: Final = 8
+"""Of one turn; a small model may find no end."""
 
 CHOICE_TOKENS: Final = 80
 """More than any name of a tool has, whose characters are 64 at most."""
@@ -48,6 +53,8 @@ class Settings:
     answer_tokens: int
     """Of one answer or one call at most."""
     temperature: float
+    exchanges: int | None
+    """Of a history, the newest that are told; None: all that there is room for."""
     examples: tuple[Example, ...]
 
 
@@ -81,21 +88,20 @@ class Engine:
             return
         counts = Counts(len(prompt))
         tools = {tool["function"]["name"]: tool["function"] for tool in request.get("tools") or ()}
-        beginning = self._choose(prompt, tools, counts, stopped) if tools else ""
-        if stopped():
-            return
-        prompt = prompt + self._plain(begun(beginning)) if beginning else prompt
-        tool = next((each for name, each in tools.items() if beginning_of(name) == beginning), None)
-        if tool is None:
+        if not tools:
             yield from self._text(prompt, counts, stopped)
-        else:
-            yield from self._call(prompt, tool, counts, stopped)
+            return
+        named = {beginning_of(name): tool for name, tool in tools.items()}
+        beginning = self._choose(prompt, [MESSAGE, *named], counts, stopped)
+        if beginning in named:
+            yield from self._calls(prompt, beginning, named, counts, stopped)
+        elif not stopped():
+            yield from self._text(prompt + self._plain(begun(MESSAGE)), counts, stopped)
 
     def _choose(
-        self, prompt: list[int], tools: Iterable[str], counts: "Counts", stopped: Stopped
+        self, prompt: list[int], choices: Iterable[str], counts: "Counts", stopped: Stopped
     ) -> str:
-        """How the model begins: with a tool's name, or with a message."""
-        choices = [MESSAGE, *map(beginning_of, tools)]
+        """How the model goes on."""
         pieces = self._complete(prompt, one_of(choices), counts, stopped, max_tokens=CHOICE_TOKENS)
         return "".join(text for text, _ in pieces).strip()
 
@@ -104,14 +110,41 @@ class Engine:
         for text, reason in pieces:
             yield counts.chunk({"content": text} if text else {}, reason)
 
-    def _call(
-        self, prompt: list[int], tool: Mapping[str, Json], counts: "Counts", stopped: Stopped
+    def _calls(
+        self,
+        prompt: list[int],
+        beginning: str,
+        tools: Mapping[str, Tool],
+        counts: "Counts",
+        stopped: Stopped,
     ) -> Iterator[Chunk]:
+        """One call after another, as long as the model begins one more."""
+        more = ["", *(NEXT + each for each in tools)]
+        prompt = prompt + self._plain(begun(beginning))
+        for index in range(CALLS):
+            said, reason = yield from self._call(index, prompt, tools[beginning], counts, stopped)
+            if reason != "stop":  # it was cut, or nobody waits any more
+                yield counts.chunk({}, reason)
+                return
+            beginning = self._choose(prompt + self._plain(said), more, counts, stopped)
+            if beginning not in tools:
+                break
+            prompt = prompt + self._plain(said + NEXT + begun(beginning))
+        yield counts.chunk({}, "tool_calls")
+
+    def _call(
+        self, index: int, prompt: list[int], tool: Tool, counts: "Counts", stopped: Stopped
+    ) -> Generator[Chunk, None, tuple[str, str | None]]:
+        """Returns the arguments, and why they end there."""
+        texts: list[str] = []
+        last: str | None = None
+        yield counts.chunk(_fragment(index, name=tool["name"]))
         grammar = of_arguments(tool["parameters"])
-        yield counts.chunk(_fragment(name=tool["name"]))
         for text, reason in self._complete(prompt, grammar, counts, stopped):
-            whole = "tool_calls" if reason == "stop" else reason
-            yield counts.chunk(_fragment(arguments=text) if text else {}, whole)
+            texts.append(text)
+            last = reason
+            yield counts.chunk(_fragment(index, arguments=text))
+        return "".join(texts), last
 
     def _complete(
         self,
@@ -141,15 +174,18 @@ class Engine:
     # ---- the prompt --------------------------------------------------------------------------
 
     def _read(self, prompt: list[int], stopped: Stopped) -> None:
-        """Have the model read the prompt, a piece at a time; what it knows already costs nothing."""
-        for end in range(PIECE, len(prompt), PIECE):
+        """Have the model read the prompt, a piece at a time, from where it differs from what it has
+        read before."""
+        pairs = zip(self._llama.eval_tokens, prompt, strict=False)
+        known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        for end in range(known + PIECE, len(prompt), PIECE):
             if stopped():
                 return
             with contextlib.closing(self._llama.generate(prompt[:end], temp=0.0)) as tokens:
                 next(tokens)
 
     def _prompt(self, request: Mapping[str, Json]) -> list[int]:
-        """The tokens of a request: all of its head, and as much of its history as there is room for.
+        """The tokens of a request: its head, and as much of its history as there is room for.
 
         Raises:
             AgentFailed: not even the newest exchange fits.
@@ -157,7 +193,8 @@ class Engine:
         room = self._settings.context_tokens - self._settings.answer_tokens - CHOICE_TOKENS
         head = self._tokens(head_of(request, self._settings.examples), begins=True)
         opening = [*self._mark(_START), *self._plain("assistant\n")]
-        exchanges = [self._tokens(turns) for turns in exchanges_of(request)]
+        told = exchanges_of(request)[-(self._settings.exchanges or 0) :]
+        exchanges = [self._tokens(turns) for turns in told]
         for left_out in (*range(0, len(exchanges), LEFT_OUT), len(exchanges) - 1):
             tail = [token for exchange in exchanges[max(left_out, 0) :] for token in exchange]
             prompt = head + tail + opening
@@ -204,13 +241,13 @@ class Counts:
         return chunk
 
 
-def _fragment(*, name: str | None = None, arguments: str = "") -> Json:
-    return {"tool_calls": [{"index": 0, "function": {"name": name, "arguments": arguments}}]}
+def _fragment(index: int, *, name: str | None = None, arguments: str = "") -> Json:
+    return {"tool_calls": [{"index": index, "function": {"name": name, "arguments": arguments}}]}
 
 
 class Stream:
-    """The chunks of one turn, for the loop that began it. Closed, it is nobody's at once: the thread
-    gives it up at the next token, or never begins it."""
+    """The chunks of one turn, for the loop that began it. Closed, it is nobody's at once: the
+    thread gives it up at the next token, or never begins it."""
 
     def __init__(
         self, thread: ThreadPoolExecutor, chunks: Callable[[Stopped], Iterable[Chunk]]
