@@ -15,6 +15,7 @@ import os
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any, Final, Literal
 from urllib.parse import urldefrag, urlsplit
 
@@ -31,8 +32,8 @@ INSTRUCTIONS: Final = (
 
 FORMS: Final = "local, openai:NAME, anthropic:NAME, ollama:NAME or http://HOST:PORT/v1#NAME"
 
-OLLAMA: Final = "127.0.0.1:11434"
-"""Where Ollama listens when OLLAMA_HOST says nothing."""
+OLLAMA_PORT: Final = 11434
+"""Where Ollama listens when OLLAMA_HOST names no port."""
 
 ASK_S: Final = 5.0
 """What a server gets to say which models it has."""
@@ -140,12 +141,18 @@ def ollama_at(host: str) -> str:
     """Where Ollama is, by the words of OLLAMA_HOST: `host`, `host:port`, `:port` or a URL.
 
     An address to listen on at all interfaces is reached at this machine's own.
+
+    Raises:
+        UsageError: the words are no address.
     """
-    host = host.strip().rstrip("/")
-    scheme, found, rest = host.rpartition("://")
-    name, _, port = (rest or OLLAMA).partition(":")
-    name = "127.0.0.1" if name in ("", "0.0.0.0") else name  # noqa: S104 (not to listen)
-    return f"{scheme if found else 'http'}://{name}:{port or OLLAMA.partition(':')[2]}"
+    url = host.strip() if "://" in host else f"http://{host.strip()}"
+    try:
+        parts = urlsplit(url)
+        name, port = parts.hostname or "", parts.port or OLLAMA_PORT
+    except ValueError:
+        raise UsageError(f"OLLAMA_HOST={host!r} is no address") from None
+    name = "127.0.0.1" if name in ("", "0.0.0.0", "::") else name  # noqa: S104 (not to listen)
+    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
 def first_model_of(url: str) -> str:
@@ -157,7 +164,7 @@ def first_model_of(url: str) -> str:
     try:
         with urllib.request.urlopen(f"{url}/models", timeout=ASK_S) as answer:  # noqa: S310
             found = json.load(answer)["data"][0]["id"]
-    except OSError as problem:
+    except (OSError, HTTPException) as problem:
         why = getattr(problem, "reason", None) or problem
         raise UsageError(f"no model server answers at {url}: {why}") from None
     except (ValueError, KeyError, IndexError, TypeError):
