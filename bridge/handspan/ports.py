@@ -47,8 +47,8 @@ class Request:
 class Connection(Protocol):
     """One open socket, as its writer sees it. All but `drained` return at once."""
 
-    def transmit(self, message: bytes) -> bool:
-        """Write one text message; False when the transport is full (the message was taken)."""
+    def transmit(self, *messages: bytes) -> bool:
+        """Write text messages in one go; False when the transport is full (they were taken)."""
 
     async def drained(self) -> None:
         """Return when the transport is below its limit again; raise ConnectionError if it died."""

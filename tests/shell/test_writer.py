@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handspan.shell import writer as writer_room
 from handspan.shell.writer import (
     CONTROL_BYTES_MAX,
     CONTROL_FRAMES_MAX,
@@ -58,16 +59,19 @@ class FakeConnection:
     def __init__(self) -> None:
         self.written: list[dict[str, Any]] = []
         self.sizes: list[int] = []
+        self.writes = 0
         self.room = 10**9
         self.aborted = 0
         self.closed: list[int] = []
         self.drain: asyncio.Future[None] | None = None
         self.backlog = 0
 
-    def transmit(self, message: bytes) -> bool:
-        self.written.append(json.loads(message))
-        self.sizes.append(len(message))
-        self.room -= 1
+    def transmit(self, *messages: bytes) -> bool:
+        self.writes += 1
+        for message in messages:
+            self.written.append(json.loads(message))
+            self.sizes.append(len(message))
+            self.room -= 1
         return self.room > 0
 
     async def drained(self) -> None:
@@ -589,7 +593,30 @@ def test_threads_take_turns(bench: Bench) -> None:
 # ---- a full transport ----
 
 
-async def test_a_full_transport_stops_the_flush_and_draining_goes_on_with_it(bench: Bench) -> None:
+async def test_what_is_ready_goes_out_in_one_write(bench: Bench) -> None:
+    stream = FakeStream(count=1)
+    bench.writer.control(frame("a"))
+    bench.writer.control(frame("b"))
+    bench.writer.open(stream, 0)
+    bench.tick()
+    assert bench.connection.names() == ["a", "b", "events"]
+    assert bench.connection.writes == 1
+
+
+async def test_more_than_16_kib_is_written_in_parts_between_which_it_is_looked_how_full_it_is(
+    bench: Bench,
+) -> None:
+    for _ in range(5):
+        bench.writer.control(frame("x" * 6_000))
+    bench.connection.room = 3
+    bench.tick()
+    assert (bench.connection.writes, len(bench.connection.written)) == (1, 3)
+
+
+async def test_a_full_transport_stops_the_flush_and_draining_goes_on_with_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_room, "TOGETHER_BYTES", 1)
     stream = FakeStream(count=1)
     bench.connection.room = 1
     bench.writer.control(frame("a"))
@@ -705,7 +732,7 @@ def test_withdrawn_and_written_frames_no_longer_count(bench: Bench) -> None:
     bench.writer.offer("c1", large, "t1", after=1)
     bench.writer.withdraw("c1")
     bench.writer.offer("c1", large, "elsewhere", after=1)
-    bench.connection.transmit = lambda message: True  # type: ignore[method-assign]
+    bench.connection.transmit = lambda *messages: True  # type: ignore[method-assign]
     bench.writer.flush()
     bench.writer.control(large)
     assert bench.connection.aborted == 0

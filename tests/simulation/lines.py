@@ -241,12 +241,13 @@ class ServerEnd:
 
     # ---- for the server ----
 
-    def transmit(self, message: bytes) -> bool:
+    def transmit(self, *messages: bytes) -> bool:
         if not self._open or self._life.dead:
             return False
-        self._history.note("sent", self._line.name, orjson.loads(message))
-        self._backlog += len(message)
-        self._line.down.put(message)
+        for message in messages:
+            self._history.note("sent", self._line.name, orjson.loads(message))
+            self._backlog += len(message)
+            self._line.down.put(message)
         return not self.is_full
 
     async def drained(self) -> None:

@@ -87,13 +87,16 @@ class WebsocketConnection:
         self._close_deadline = close_deadline
         self._closing: ports.Handle | None = None
 
-    def transmit(self, message: bytes) -> bool:
-        """Write one text message, past the library (`framing`); False: it is full, or gone."""
+    def transmit(self, *messages: bytes) -> bool:
+        """Write text messages, past the library (`framing`); False: it is full, or gone.
+
+        One system call for all of them: it costs more than all else that is done for a frame.
+        """
         line = self._line
         if line.protocol.state is not State.OPEN:
             return False
         try:
-            line.transport.write(text_frame(message))
+            line.transport.write(b"".join(map(text_frame, messages)))
         except (OSError, RuntimeError):  # uvloop raises RuntimeError for a closed transport
             self.abort()
         return not line.paused

@@ -58,6 +58,10 @@ LAGGING_EVENTS: Final = 1_024
 """A page that has more events than this before it lags: a frame of them, deltas of a word, holds
 some 800. What is written as it comes is never so many in one tick."""
 
+TOGETHER_BYTES: Final = 16 * 1024
+"""Frames that are written in one go, the last may be larger; then it is looked whether the transport
+is full. The small ones that come together are far below it."""
+
 _MERGED_BYTES: Final = 128 * 1024
 """What is read of a log to fill one frame with merged deltas, at some 2 us an event of 80 bytes."""
 
@@ -236,20 +240,30 @@ class Writer:
 
     def _write_what_is_ready(self) -> None:
         while not self._over and self._waiting is None and not self._awake:
+            frames = self._next_frames()
+            if not frames:
+                return
+            self._transmit(frames)
+
+    def _next_frames(self) -> list[bytes]:
+        """What is next on the wire, as much as goes out in one go; nothing: all is written."""
+        frames: list[bytes] = []
+        room = TOGETHER_BYTES
+        while room > 0 and not self._awake:
             if self._aside:
                 self._release()
             if self._ready:
                 queued = self._ready.popleft()
                 self._queued_bytes -= len(queued.frame)
                 if queued.still is None or queued.still():
-                    self._transmit(queued.frame)
+                    frames.append(queued.frame)
+                    room -= len(queued.frame)
             elif (cursor := self._next_cursor()) is not None:
-                self._transmit(self._next_frame(cursor))
-                alone = not self._aside and len(self._cursors) == 1
-                if alone and cursor.offset == cursor.log.readable:
-                    return  # as it is while a model speaks: there is nothing else to look for
+                frames.append(self._next_frame(cursor))
+                room -= len(frames[-1])
             else:
-                return
+                break
+        return frames
 
     def stop(self) -> None:
         """Write nothing more, and forget what was queued. The connection is left as it is."""
@@ -337,9 +351,9 @@ class Writer:
 
     # ---- the transport ----
 
-    def _transmit(self, frame: bytes) -> None:
+    def _transmit(self, frames: list[bytes]) -> None:
         self._sent_at = self._clock.now()
-        if not self._connection.transmit(frame):
+        if not self._connection.transmit(*frames):
             self._waiting = asyncio.get_running_loop().create_task(self._wait_until_drained())
             self._start_deadline()
 

@@ -173,10 +173,11 @@ class _ServerEnd:
 
     # ---- for the server ----------------------------------------------------------------------
 
-    def transmit(self, message: bytes) -> bool:
+    def transmit(self, *messages: bytes) -> bool:
         if not self._open:
             return False
-        self._put(message, len(message))
+        for message in messages:
+            self._put(message, len(message))
         return not self.is_full
 
     async def drained(self) -> None:
