@@ -5,7 +5,7 @@ stands before whatever says the same to a page. Events need no effect: they ente
 inside `handle`, and the sockets read the log.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +95,7 @@ class StartStep:
     agent: str
     tools: tuple[ToolSpec, ...]
     context: tuple[ContextItem, ...]
-    messages: tuple[Mapping[str, Json], ...]
+    messages: Sequence[Mapping[str, Json]]
     state: Json
     results: tuple[CallValue, ...]
     forwarded_props: Json
@@ -144,7 +144,7 @@ class GiveResult:
 
     ticket: str
     value: RunValue
-    messages: tuple[Mapping[str, Json], ...]
+    messages: Sequence[Mapping[str, Json]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class Suggest:
     """Think of what the user might say next; it comes as SuggestionsMade."""
 
     value: RunValue
-    messages: tuple[Mapping[str, Json], ...]
+    messages: Sequence[Mapping[str, Json]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 from handspan_protocol.errors import UsageError
 
 from .patching import patched
+from .shown import Shown
 
 Json = Any
 Message = dict[str, Any]
@@ -63,8 +64,11 @@ class Transcript:
         self._settle_pieces()
         return tuple(self.messages)
 
-    def shown_to(self, owner: str | None) -> tuple[Message, ...]:
+    def shown_to(self, owner: str | None) -> Sequence[Mapping[str, Json]]:
         """What an agent may see: the messages of its own run, or sub-run (`owner`), alone."""
+        if owner is None:
+            self._settle_pieces()
+            return Shown(self.messages, len(self.messages))
         return tuple(m for m in self.view() if m.get("subagentRunId") == owner)
 
     def has(self, message_id: str) -> bool:

@@ -7,7 +7,7 @@ which order they are asked is `hooks`'. Above sits `driver`.
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
 from handspan.core import effects as e
@@ -194,7 +194,7 @@ class Asking:
             self._home.waiters.settle("run", ticket, over)
 
     async def _review_run(
-        self, ticket: str | None, value: e.RunValue, messages: tuple[Any, ...]
+        self, ticket: str | None, value: e.RunValue, messages: Sequence[Any]
     ) -> None:
         told: RunResult | tuple[Any, Any] = (value, messages)
         try:

@@ -59,8 +59,8 @@ LAGGING_EVENTS: Final = 1_024
 some 800. What is written as it comes is never so many in one tick."""
 
 TOGETHER_BYTES: Final = 16 * 1024
-"""Frames that are written in one go, the last may be larger; then it is looked whether the transport
-is full. The small ones that come together are far below it."""
+"""Frames that are written in one go, of which the last may be larger; then it is looked whether the
+transport is full. The small ones that come together are far below it."""
 
 _MERGED_BYTES: Final = 128 * 1024
 """What is read of a log to fill one frame with merged deltas, at some 2 us an event of 80 bytes."""
