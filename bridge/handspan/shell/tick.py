@@ -1,4 +1,7 @@
-"""The end of the loop's tick: what agents said in it is told, then the readers are woken, once.
+"""The end of a tick: what agents said in it is told, then the readers are woken, once.
+
+A tick here is two turns of the loop. An agent that is given the results of its calls goes on in the
+turn after, and what it says then goes out with the news of the results, in one write.
 
 Owns what waits for that moment, and nothing else. Many deltas of one tick so become one input of
 their thread, many events one write to each socket. Above sits `driver`; the writers read the logs
@@ -36,7 +39,7 @@ class Tick:
 
     def _plan(self) -> None:
         self._planned = True
-        self._loop.call_soon(self._end)
+        self._loop.call_soon(self._loop.call_soon, self._end)
 
     def _end(self) -> None:
         unsaid, self._unsaid = self._unsaid, []
