@@ -7,20 +7,16 @@ OPENAI_BASE_URL names another server that speaks OpenAI's way; AutoGen wants to 
 name (else give the client a `model_info`).
 """
 
-import asyncio
 import os
-import sys
-from pathlib import Path
 
+import serving
 from autogen_agentchat.agents import AssistantAgent
 
 from handspan import Bridge
 from handspan.agents.autogen import AutoGen
 
-PAGE = Path(__file__).parents[1] / "web-demo"
 
-
-async def main(port: int = 8765) -> None:
+def main() -> None:
     from autogen_ext.models.openai import OpenAIChatCompletionClient
 
     client = OpenAIChatCompletionClient(
@@ -32,12 +28,9 @@ async def main(port: int = 8765) -> None:
         )
     )
     bridge = Bridge(agents={"default": agent})
-    async with bridge.running(port=port, static=PAGE) as address:
-        sys.stdout.write(f"{address}\n")
-        await asyncio.Event().wait()
+    serving.run(bridge)
 
 
 if __name__ == "__main__":
-    if not os.environ.get("OPENAI_API_KEY"):
-        sys.exit("OPENAI_API_KEY is not set")
-    asyncio.run(main())
+    serving.key("OPENAI_API_KEY")
+    main()

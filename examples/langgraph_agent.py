@@ -6,17 +6,13 @@
 OPENAI_BASE_URL and MODEL name another server that speaks OpenAI's way, and its model.
 """
 
-import asyncio
 import os
-import sys
-from pathlib import Path
 
+import serving
 from langchain.agents import create_agent
 
 from handspan import Bridge
 from handspan.agents.langgraph import LangGraph, PageTools
-
-PAGE = Path(__file__).parents[1] / "web-demo"
 
 
 def weather(city: str) -> str:
@@ -24,16 +20,13 @@ def weather(city: str) -> str:
     return f"It is sunny in {city}."
 
 
-async def main(port: int = 8765) -> None:
+def main() -> None:
     model = "openai:" + os.environ.get("MODEL", "gpt-4o-mini")
     agent = LangGraph(create_agent(model, tools=[weather], middleware=[PageTools()]))
     bridge = Bridge(agents={"default": agent})
-    async with bridge.running(port=port, static=PAGE) as address:
-        sys.stdout.write(f"{address}\n")
-        await asyncio.Event().wait()
+    serving.run(bridge)
 
 
 if __name__ == "__main__":
-    if not os.environ.get("OPENAI_API_KEY"):
-        sys.exit("OPENAI_API_KEY is not set")
-    asyncio.run(main())
+    serving.key("OPENAI_API_KEY")
+    main()

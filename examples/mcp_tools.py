@@ -7,18 +7,15 @@
 Then open http://127.0.0.1:8765 and say anything: the agent calls the first MCP tool that it may.
 """
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
+import serving
 from mcp.server.mcpserver import MCPServer
 
 from handspan import Bridge, Run
 from handspan.mcp import MCPTools
-
-DEMO = Path(__file__).parent.parent / "web-demo"
 
 dice = MCPServer("dice")
 
@@ -40,16 +37,14 @@ async def agent(run: Run) -> AsyncIterator[Any]:
         yield f"It says {result.value}." if result.ok else f"It failed: {result.error}"
 
 
-async def main(given: list[str]) -> None:
+def main(given: list[str]) -> None:
     if not given:
         tools = MCPTools(dice)
     else:
         tools = MCPTools(given[0] if "://" in given[0] else given, prefix="mcp_")
     bridge = Bridge(agents={"default": agent}, tools=[tools])
-    async with bridge.running(port=8765, static=DEMO) as address:
-        print(f"open {address}")  # noqa: T201
-        await asyncio.Event().wait()
+    serving.run(bridge)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    main(sys.argv[1:])

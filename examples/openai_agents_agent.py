@@ -7,16 +7,14 @@ that knows the weather.
 OPENAI_BASE_URL and MODEL name another server that speaks the Responses API, and its model.
 """
 
-import asyncio
 import os
-import sys
-from pathlib import Path
+
+import serving
 
 from agents import Agent, function_tool
 from handspan import Bridge
 from handspan.agents import OpenAIAgents
 
-PAGE = Path(__file__).parents[1] / "web-demo"
 MODEL = os.environ.get("MODEL", "gpt-4o-mini")
 
 
@@ -37,14 +35,11 @@ helper = Agent(
 )
 
 
-async def main(port: int = 8765) -> None:
+def main() -> None:
     bridge = Bridge(agents={"default": OpenAIAgents(helper)})
-    async with bridge.running(port=port, static=PAGE) as address:
-        sys.stdout.write(f"{address}\n")
-        await asyncio.Event().wait()
+    serving.run(bridge)
 
 
 if __name__ == "__main__":
-    if not os.environ.get("OPENAI_API_KEY"):
-        sys.exit("OPENAI_API_KEY is not set")
-    asyncio.run(main())
+    serving.key("OPENAI_API_KEY")
+    main()

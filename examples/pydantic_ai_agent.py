@@ -6,19 +6,16 @@
 MODEL names another one, as pydantic-ai does: "openai:NAME", "anthropic:NAME", ...
 """
 
-import asyncio
 import os
 import sys
-from pathlib import Path
 
+import serving
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import infer_model
 
 from handspan import Bridge
 from handspan.agents import PydanticAI
-
-PAGE = Path(__file__).parents[1] / "web-demo"
 
 agent = Agent(instructions="Help with the page that the user looks at. Be brief.")
 
@@ -29,16 +26,14 @@ def weather(city: str) -> str:
     return f"It is sunny in {city}."
 
 
-async def main(port: int = 8765) -> None:
+def main() -> None:
     model = infer_model(os.environ.get("MODEL", "openai:gpt-4o-mini"))
     bridge = Bridge(agents={"default": PydanticAI(agent, model=model)})
-    async with bridge.running(port=port, static=PAGE) as address:
-        sys.stdout.write(f"{address}\n")
-        await asyncio.Event().wait()
+    serving.run(bridge)
 
 
 if __name__ == "__main__":
     try:
-        asyncio.run(main())
+        main()
     except (UserError, ImportError) as missing:
         sys.exit(str(missing).splitlines()[0])

@@ -6,27 +6,19 @@ Then open http://127.0.0.1:8765: the demo page's tools are the remote agent's fr
 server to try it with, from pydantic-ai: `AGUIAdapter.dispatch_request(request, agent=agent)`.
 """
 
-import asyncio
 import sys
-from pathlib import Path
+
+import serving
 
 from handspan import Bridge
 from handspan.agents import RemoteAGUI
-
-DEMO = Path(__file__).parent.parent / "web-demo"
 
 
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit("Usage: python examples/remote_agui.py URL-OF-AN-AG-UI-SERVER")
     bridge = Bridge(agents={"default": RemoteAGUI(sys.argv[1])})
-    asyncio.run(serve(bridge))
-
-
-async def serve(bridge: Bridge) -> None:
-    async with bridge.running(port=8765, static=DEMO) as address:
-        print(f"open {address}")  # noqa: T201
-        await asyncio.Event().wait()
+    serving.run(bridge)
 
 
 if __name__ == "__main__":
