@@ -88,10 +88,7 @@ class WebsocketConnection:
         self._closing: ports.Handle | None = None
 
     def transmit(self, *messages: bytes) -> bool:
-        """Write text messages, past the library (`framing`); False: it is full, or gone.
-
-        One system call for all of them: it costs more than all else that is done for a frame.
-        """
+        """Write texts past the library (`framing`), in one call to the system; False: full, or gone."""
         line = self._line
         if line.protocol.state is not State.OPEN:
             return False

@@ -22,14 +22,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from handspan.core.merging import merged
-from handspan.ports import Clock, Connection, Handle, Readable, Stream
+from handspan.ports import Clock, Connection, Handle, Stream
 from handspan_protocol.codec import events_bytes, frame_bytes
 from handspan_protocol.frames import Ping
-from handspan_protocol.limits import EVENTS_FRAME_BYTES
+
+from .cursors import Cursor, Queued
 
 __all__ = [
     "CONTROL_BYTES_MAX",
@@ -65,57 +65,8 @@ transport is full. The small ones that come together are far below it."""
 _MERGED_BYTES: Final = 128 * 1024
 """What is read of a log to fill one frame with merged deltas, at some 2 us an event of 80 bytes."""
 
-_WIDEST_OFFSET: Final = 10**15
-"""No log ever gets that far; it makes the room in a frame a constant."""
-
 _PING: Final = frame_bytes(Ping())
 _LOG = logging.getLogger("handspan.socket")
-
-
-@dataclass(slots=True, eq=False)
-class _Queued:
-    """One control frame. `thread_id` is set when it has to wait for a cursor."""
-
-    frame: bytes
-    call_id: str | None = None
-    offered: bool = False
-    thread_id: str | None = None
-    after: int = 0
-    epoch: str = ""
-    still: Callable[[], bool] | None = None
-    """Asked when its turn has come: whether it is still worth saying."""
-
-
-@dataclass(slots=True, eq=False)
-class _Cursor:
-    """How far one thread has been written; None: a snapshot comes first."""
-
-    stream: Stream
-    log: Readable
-    """The stream's."""
-    offset: int | None
-    room: int
-    """Bytes of events that fit into one frame."""
-    picture: tuple[bytes, int] | None = None
-    """A snapshot that comes next, and where in the log it was made."""
-
-    @classmethod
-    def at(cls, stream: Stream, offset: int | None) -> "_Cursor":
-        log = stream.log
-        envelope = events_bytes(stream.thread_id, log.epoch, _WIDEST_OFFSET, ())
-        return cls(stream, log, offset, EVENTS_FRAME_BYTES - len(envelope))
-
-    def is_due(self, session_id: Callable[[], str]) -> bool:
-        """Whether there is something to write.
-
-        A snapshot shows all that there is, and waits until that may be read, however much follows.
-        """
-        log = self.log
-        if self.offset is not None and self.offset >= log.base:
-            return self.offset < log.readable
-        if self.picture is None:
-            self.picture = self.stream.snapshot(session_id()), log.head
-        return self.picture[1] <= log.readable
 
 
 class Writer:
@@ -149,10 +100,10 @@ class Writer:
         self._on_dead = on_dead
         self._backlog = backlog
         self._soon = soon or (lambda callback: asyncio.get_running_loop().call_soon(callback))
-        self._ready: deque[_Queued] = deque()
-        self._aside: list[_Queued] = []
+        self._ready: deque[Queued] = deque()
+        self._aside: list[Queued] = []
         self._queued_bytes = 0
-        self._cursors: dict[str, _Cursor] = {}
+        self._cursors: dict[str, Cursor] = {}
         """In the order of their turns: who has been served goes to the end."""
         self._awake = False
         """A flush is on its way."""
@@ -169,7 +120,7 @@ class Writer:
 
     def control(self, frame: bytes, *, call_id: str | None = None) -> None:
         """Queue a control frame; with `call_id` it stays behind what waits about that call."""
-        self._enqueue(_Queued(frame, call_id))
+        self._enqueue(Queued(frame, call_id))
 
     def offer(
         self,
@@ -186,7 +137,7 @@ class Writer:
         so when its turn has come goes nowhere.
         """
         epoch = self._cursors[thread_id].log.epoch if thread_id in self._cursors else ""
-        self._enqueue(_Queued(frame, call_id, True, thread_id, after, epoch, still))
+        self._enqueue(Queued(frame, call_id, True, thread_id, after, epoch, still))
 
     def withdraw(self, call_id: str) -> bool:
         """Drop what was offered about this call and is not written; whether there was any."""
@@ -212,7 +163,7 @@ class Writer:
         if offset is not None and offset > stream.log.head:
             offset = None
         self._cursors.pop(stream.thread_id, None)
-        self._cursors[stream.thread_id] = _Cursor.at(stream, offset)
+        self._cursors[stream.thread_id] = Cursor.at(stream, offset)
         self.wake()
 
     def close(self, thread_id: str) -> None:
@@ -280,7 +231,7 @@ class Writer:
 
     # ---- control frames ----
 
-    def _enqueue(self, queued: _Queued) -> None:
+    def _enqueue(self, queued: Queued) -> None:
         if self._over:
             return
         waiting = len(self._ready) + len(self._aside)
@@ -297,7 +248,7 @@ class Writer:
     def _release(self) -> None:
         """Move what no longer has to wait to the control frames, in its order."""
         waiting: set[str | None] = set()
-        still: list[_Queued] = []
+        still: list[Queued] = []
         for queued in self._aside:
             if self._must_wait(queued, waiting):
                 still.append(queued)
@@ -306,7 +257,7 @@ class Writer:
                 self._ready.append(queued)
         self._aside = still
 
-    def _must_wait(self, queued: _Queued, calls_waiting: set[str | None]) -> bool:
+    def _must_wait(self, queued: Queued, calls_waiting: set[str | None]) -> bool:
         if queued.call_id is not None and queued.call_id in calls_waiting:
             return True
         if queued.thread_id is None:
@@ -321,7 +272,7 @@ class Writer:
 
     # ---- events ----
 
-    def _next_cursor(self) -> _Cursor | None:
+    def _next_cursor(self) -> Cursor | None:
         """The cursor whose turn it is, put to the end of the turns; None: all are up to date."""
         for thread_id, cursor in self._cursors.items():
             if cursor.is_due(self._session_id):
@@ -331,7 +282,7 @@ class Writer:
                 return cursor
         return None
 
-    def _next_frame(self, cursor: _Cursor) -> bytes:
+    def _next_frame(self, cursor: Cursor) -> bytes:
         """A snapshot, or as many events as fit into a frame; the cursor moves past it."""
         stream, log = cursor.stream, cursor.log
         if cursor.picture is not None:
@@ -400,7 +351,7 @@ class Writer:
         now = self._clock.now()
         quiet = now - self._sent_at >= self._heartbeat
         if quiet and self._waiting is None and not self._ready:
-            self._enqueue(_Queued(_PING))
+            self._enqueue(Queued(_PING))
             self.flush()
         due = self._sent_at + self._heartbeat
         self._start_beat(due if due > now else now + self._heartbeat)
@@ -410,5 +361,5 @@ class Writer:
             self._beat = self._clock.call_at(when, self._keep_alive)
 
 
-def _bytes_of(queue: Iterable[_Queued]) -> int:
+def _bytes_of(queue: Iterable[Queued]) -> int:
     return sum(len(queued.frame) for queued in queue)
