@@ -88,7 +88,7 @@ class WebsocketConnection:
         self._closing: ports.Handle | None = None
 
     def transmit(self, *messages: bytes) -> bool:
-        """Write texts past the library (`framing`), in one system call; False: it is full, or gone."""
+        """Write texts, past the library (`framing`) and in one go; False: it is full, or gone."""
         line = self._line
         if line.protocol.state is not State.OPEN:
             return False
