@@ -148,7 +148,7 @@ def demo(
 
     _set_up_logs(log_json)
     page = _demo_page()
-    bridge = demo_bridge(model=agent_of(model) if model else None)
+    bridge = demo_bridge(model=agent_of(model) if model is not None else None)
     _run(lambda: _serve(bridge, host, port, static=page, insecure=insecure), host, port)
 
 

@@ -105,7 +105,11 @@ def test_a_server_is_asked_which_model_it_has() -> None:
         assert agent_of(f"{url}#third", {}).model == "third"
 
 
-@pytest.mark.parametrize("said", ["no json", "{}", '{"data":[]}', "[]", "3"])
+@pytest.mark.parametrize(
+    "said",
+    ["no json", "{}", '{"data":[]}', "[]", "3", '{"data":[{"id":null}]}', "[" * 100_000],
+    ids=range(7),
+)
 def test_a_server_that_does_not_say_is_a_line(said: str) -> None:
     with answering(said) as url, pytest.raises(UsageError, match=r"does not say .*#NAME"):
         first_model_of(url)

@@ -7,13 +7,14 @@ Results stand together, first, in one user message. Thinking comes signed and go
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 from anthropic import AsyncAnthropic
 
 from handspan.core.arguments import BadArguments, parse_arguments
 from handspan.model.assembler import Assembler
-from handspan.model.chat import without_tools
+from handspan.model.chat import WHOLE, without_tools
 from handspan.model.fields import fitting
 from handspan.model.history import (
     Answer,
@@ -34,6 +35,7 @@ from handspan.model.narrow import as_object
 from handspan.model.patience import Patience, Provider
 from handspan.model.prompt import instructions_of
 from handspan.model.thinking import Thinking, opened, sealed
+from handspan.model.usage import counts, part
 
 Json = Any
 Block = dict[str, Any]
@@ -96,11 +98,10 @@ class Anthropic:
         names = Names(tool.name for tool in run.tools)
         reader = Reader(names, f"{run.id}.{run.depth}")
         request = {"model": self.model, **self._request(run, names)}
-        async for event in self._provider.events(run, request, self._send):
-            for item in reader.feed(event):
+        said: Any = self._provider.items(run, request, self._send, reader)
+        async with aclosing(said):
+            async for item in said:
                 yield item
-        for item in reader.end():
-            yield item
         run.finish_reason = reader.finish_reason
         run.count_usage(provider="Anthropic", model=self.model, **reader.usage)
 
@@ -234,6 +235,8 @@ class Reader:
         self._thinking = Thinking(name)
         self._blocks: dict[Any, Block] = {}
         """Of thoughts: as they go back, by their index."""
+        self._foreign: set[Any] = set()
+        """Indexes of blocks that are no business of ours: tools of the provider's own."""
 
     def feed(self, event: Mapping[str, Json]) -> Iterable[Any]:
         """The items of one event; of kinds that are not known none."""
@@ -248,7 +251,7 @@ class Reader:
             self.finish_reason = "unknown"
 
     def _message(self, event: Mapping[str, Json]) -> Iterable[Any]:
-        self._count((event.get("message") or {}).get("usage") or {})
+        self._count(part(part(event, "message"), "usage"))
         return ()
 
     def _block(self, event: Mapping[str, Json]) -> Iterator[Any]:
@@ -269,13 +272,15 @@ class Reader:
                 yield from self._thinking.say(block.get("thinking") or "")
             case "text":
                 yield block.get("text") or ""
+            case _:
+                self._foreign.add(event.get("index"))
 
     def _delta(self, event: Mapping[str, Json]) -> Iterator[Any]:
         delta, index = event.get("delta") or {}, event.get("index")
         match delta.get("type"):
             case "text_delta":
                 yield delta.get("text") or ""
-            case "input_json_delta":
+            case "input_json_delta" if index not in self._foreign:
                 yield from self._calls.feed(index=index, arguments=delta.get("partial_json"))
             case "thinking_delta":
                 self._add(index, "thinking", delta)
@@ -295,20 +300,21 @@ class Reader:
             yield from self._calls.end_at(index)
 
     def _thought_over(self, index: Any) -> Iterator[Any]:
-        return self._thinking.end(sealed(ADAPTER, self._blocks.pop(index)))
+        """Without a signature they are refused, and so is every later request."""
+        block = self._blocks.pop(index)
+        is_signed = block.get("type") == "redacted_thinking" or block.get("signature")
+        return self._thinking.end(sealed(ADAPTER, block) if is_signed else None)
 
     def _message_over(self, event: Mapping[str, Json]) -> Iterable[Any]:
-        self._count(event.get("usage") or {})
+        self._count(part(event, "usage"))
         reason = (event.get("delta") or {}).get("stop_reason")
-        if reason:
+        if reason and self.finish_reason in (None, *WHOLE):
             self.finish_reason = _REASONS.get(reason, "unknown")
         return ()
 
     def _count(self, usage: Mapping[str, Json]) -> None:
         """Later counts stand for the whole message so far."""
-        for theirs, ours in _USAGE.items():
-            if isinstance(usage.get(theirs), int):
-                self.usage[ours] = usage[theirs]
+        self.usage |= counts({ours: usage.get(theirs) for theirs, ours in _USAGE.items()})
 
 
 _USAGE: Final[Mapping[str, str]] = {

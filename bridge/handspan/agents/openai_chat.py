@@ -7,6 +7,7 @@ The request and the reading of its stream are `model.chat`; here is the library 
 """
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 from openai import AsyncOpenAI
@@ -66,11 +67,10 @@ class OpenAIChat:
             narrowest=self._narrowest,
             options={"model": self.model, **self._options},
         )
-        async for chunk in self._provider.events(run, request, self._send):
-            for item in reader.feed(chunk):
+        said: Any = self._provider.items(run, request, self._send, reader)
+        async with aclosing(said):
+            async for item in said:
                 yield item
-        for item in reader.end():
-            yield item
         run.finish_reason = reader.finish_reason
         run.count_usage(provider=self._provider.name, model=self.model, **reader.usage)
 

@@ -8,12 +8,14 @@ its output together (C162). Items of reasoning come encrypted and go back as the
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 from openai import AsyncOpenAI, BadRequestError
 
 from handspan.model.assembler import Assembler
 from handspan.model.chat import object_text, without_tools
+from handspan.model.failures import ProviderFailed
 from handspan.model.fields import fitting
 from handspan.model.history import (
     Answer,
@@ -32,6 +34,7 @@ from handspan.model.narrow import as_object
 from handspan.model.patience import Patience, Provider
 from handspan.model.prompt import instructions_of
 from handspan.model.thinking import Thinking, opened, sealed
+from handspan.model.usage import counts, part
 
 Json = Any
 Item = dict[str, Any]
@@ -73,11 +76,10 @@ class OpenAIResponses:
         names = Names(tool.name for tool in run.tools)
         reader = Reader(names, f"{run.id}.{run.depth}")
         request = {"model": self.model, **self._request(run, names)}
-        async for event in self._provider.events(run, request, self._send):
-            for item in reader.feed(event):
+        said: Any = self._provider.items(run, request, self._send, reader)
+        async with aclosing(said):
+            async for item in said:
                 yield item
-        for item in reader.end():
-            yield item
         run.finish_reason = reader.finish_reason
         run.count_usage(provider="OpenAI", model=self.model, **reader.usage)
 
@@ -186,6 +188,8 @@ class Reader:
         self._names = names
         self._calls = Assembler()
         self._thinking = Thinking(name)
+        self._open: dict[Json, Json] = {}
+        """Calls that have begun and not ended: their ids, by where they stand."""
 
     def feed(self, event: Mapping[str, Json]) -> Iterable[Any]:
         """The items of one event; of kinds that are not known none."""
@@ -216,6 +220,7 @@ class Reader:
             yield from self._thinking.begin()
         elif item.get("type") == "function_call":
             yield from self._thinking.end()
+            self._open[event.get("output_index")] = item.get("call_id")
             yield from self._call(event, item, item.get("arguments"))
 
     def _item_done(self, event: Mapping[str, Json]) -> Iterator[Any]:
@@ -229,11 +234,27 @@ class Reader:
         return self._calls.feed(index=event.get("output_index"), arguments=event.get("delta"))
 
     def _whole(self, event: Mapping[str, Json], item: Mapping[str, Json]) -> Iterator[Any]:
-        """The end of a call; its arguments too, if they did not come before."""
-        index = event.get("output_index")
+        """The end of a call; its arguments too, if they did not come before.
+
+        Servers number the end otherwise than the begin: a call that is open is known by its id.
+        """
+        index = self._place(event.get("output_index"), item.get("call_id"))
+        self._open.pop(index, None)
+        event = {**event, "output_index": index}
         came = self._calls.has_text_at(index)
         yield from self._call(event, item, None if came else item.get("arguments"))
         yield from self._calls.end_at(index)
+
+    def _place(self, index: Json, call_id: Json) -> Json:
+        if index in self._open:
+            return index
+        return next((place for place, each in self._open.items() if each == call_id), index)
+
+    def _arguments_whole(self, event: Mapping[str, Json]) -> Iterator[Any]:
+        """All of them once more; or for the first time."""
+        index = event.get("output_index")
+        if not self._calls.has_text_at(index):
+            yield from self._calls.feed(index=index, arguments=event.get("arguments"))
 
     def _call(
         self, event: Mapping[str, Json], item: Mapping[str, Json], text: Json
@@ -247,21 +268,17 @@ class Reader:
 
     def _over(self, event: Mapping[str, Json]) -> Iterable[Any]:
         response = event.get("response") or {}
-        self.usage = _usage(response.get("usage") or {})
+        self.usage = _usage(part(response, "usage"))
         self.finish_reason = "stop"
-        if event["type"] == "response.incomplete":
+        if "incomplete" in (event["type"].partition(".")[2], response.get("status")):
             why = (response.get("incomplete_details") or {}).get("reason")
             self.finish_reason = "content_filter" if why == "content_filter" else "length"
         return ()
 
     def _failed(self, event: Mapping[str, Json]) -> Iterable[Any]:
-        """Raises: ResponseFailed: the provider says so."""
+        """Raises: ProviderFailed: the provider says so."""
         error = (event.get("response") or {}).get("error") or event
-        raise ResponseFailed(str(error.get("message") or "the response failed"))
-
-
-class ResponseFailed(Exception):  # noqa: N818 (what the provider says)
-    """The stream told of a failure."""
+        raise ProviderFailed(str(error.get("message") or "the response failed"))
 
 
 _TAKES: Final[Mapping[str, Callable[[Reader, Mapping[str, Json]], Iterable[Any]]]] = {
@@ -273,6 +290,7 @@ _TAKES: Final[Mapping[str, Callable[[Reader, Mapping[str, Json]], Iterable[Any]]
     "response.output_item.added": Reader._item_added,
     "response.output_item.done": Reader._item_done,
     "response.function_call_arguments.delta": Reader._arguments,
+    "response.function_call_arguments.done": Reader._arguments_whole,
     "response.completed": Reader._over,
     "response.incomplete": Reader._over,
     "response.failed": Reader._failed,
@@ -290,7 +308,7 @@ def _usage(usage: Mapping[str, Json]) -> dict[str, int]:
         "input_tokens": usage.get("input_tokens"),
         "output_tokens": usage.get("output_tokens"),
         "total_tokens": usage.get("total_tokens"),
-        "cached_input_tokens": (usage.get("input_tokens_details") or {}).get("cached_tokens"),
-        "reasoning_tokens": (usage.get("output_tokens_details") or {}).get("reasoning_tokens"),
+        "cached_input_tokens": part(usage, "input_tokens_details").get("cached_tokens"),
+        "reasoning_tokens": part(usage, "output_tokens_details").get("reasoning_tokens"),
     }
-    return {key: value for key, value in told.items() if isinstance(value, int)}
+    return counts(told)

@@ -62,7 +62,7 @@ def choice_of(words: str) -> Choice:
             return Choice("local", name)
         case "openai" | "anthropic" | "ollama" if name:
             return Choice(kind, name)
-        case "http" | "https" if _is_address(words):
+        case "http" | "https" if _is_address(words) and words.isprintable():
             url, name = urldefrag(words)
             return Choice("server", name, url.rstrip("/"))
     raise UsageError(f"{words!r} is no model; say {FORMS}")
@@ -167,6 +167,8 @@ def first_model_of(url: str) -> str:
     except (OSError, HTTPException) as problem:
         why = getattr(problem, "reason", None) or problem
         raise UsageError(f"no model server answers at {url}: {why}") from None
-    except (ValueError, KeyError, IndexError, TypeError):
-        raise UsageError(f"{url} does not say which models it has; say {url}#NAME") from None
-    return str(found)
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        found = None
+    if not (isinstance(found, str) and found):
+        raise UsageError(f"{url} does not say which models it has; say {url}#NAME")
+    return found

@@ -5,7 +5,7 @@ a little differently: the reading takes what any of them sends. Pure, and withou
 chunks are JSON objects. Above sit the adapters that send the request.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from handspan.core.arguments import BadArguments, parse_arguments
@@ -27,6 +27,7 @@ from .names import Names, call_id_of
 from .narrow import as_object, plain
 from .prompt import instructions_of
 from .thinking import Thinking, opened, sealed
+from .usage import counts, part
 
 Json = Any
 Message = dict[str, Any]
@@ -53,6 +54,12 @@ _REASONS: Final[Mapping[str, str]] = {
     "error": "error",
 }
 """What servers call the end of a turn, in our words; what is not here is unknown, so not whole."""
+
+
+WHOLE: Final = ("stop", "tool_calls")
+"""Ends of a turn that was not cut; one that was cut stays so, whatever comes behind."""
+
+_NONE: Final = object()
 
 
 # ---- the request -----------------------------------------------------------------------------
@@ -188,6 +195,7 @@ class Reader:
         """When the turn has ended: in our words; None as long as the server gave none."""
         self.usage: Mapping[str, Json] = {}
         """Arguments for `run.count_usage`."""
+        self._choice: Json = _NONE
         self._names = names
         self._calls = Assembler()
         self._thinking = Thinking(name)
@@ -198,11 +206,18 @@ class Reader:
         """The items of one chunk."""
         if isinstance(chunk.get("usage"), Mapping):
             self.usage = _usage(chunk["usage"])
-        for choice in (chunk.get("choices") or ())[:1]:
-            yield from self._delta(choice.get("delta") or choice.get("message") or {})
+        for choice in self._mine(chunk.get("choices") or ()):
+            delta = choice.get("delta")
+            yield from self._delta((choice.get("message") if delta is None else delta) or {})
             reason = choice.get("finish_reason")
-            if reason:
+            if reason and self.finish_reason in (None, *WHOLE):
                 self.finish_reason = _REASONS.get(reason, "unknown")
+
+    def _mine(self, choices: Sequence[Mapping[str, Json]]) -> Iterable[Mapping[str, Json]]:
+        """Of several answers the first one that spoke."""
+        if choices and self._choice is _NONE:
+            self._choice = choices[0].get("index") or 0
+        return [each for each in choices if (each.get("index") or 0) == self._choice][:1]
 
     def end(self) -> Iterator[Any]:
         """The stream is over: what is open is ended. A turn without an end was cut off."""
@@ -289,15 +304,15 @@ def _add(whole: dict[str, Json], piece: Mapping[str, Json]) -> None:
 
 
 def _usage(usage: Mapping[str, Json]) -> dict[str, int]:
-    into, out = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    into, out = part(usage, "prompt_tokens_details"), part(usage, "completion_tokens_details")
     told = {
         "input_tokens": usage.get("prompt_tokens"),
         "output_tokens": usage.get("completion_tokens"),
         "total_tokens": usage.get("total_tokens"),
-        "cached_input_tokens": (into or {}).get("cached_tokens"),
-        "reasoning_tokens": (out or {}).get("reasoning_tokens"),
+        "cached_input_tokens": into.get("cached_tokens"),
+        "reasoning_tokens": out.get("reasoning_tokens"),
     }
-    return {key: value for key, value in told.items() if isinstance(value, int)}
+    return counts(told)
 
 
 __all__ = ["Reader", "object_text", "request_of", "without_tools"]

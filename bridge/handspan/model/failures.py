@@ -25,6 +25,15 @@ _AGAIN_KINDS: Final = frozenset(
 )
 """Errors that come as the first event of a stream, under status 200. *Source:* Anthropic's docs."""
 
+
+class ProviderFailed(Exception):  # noqa: N818 (what the provider says)
+    """The stream itself told of a failure; says so in the provider's words."""
+
+
+class Unreadable(Exception):  # noqa: N818 (what came)
+    """What came is nothing of the provider's API; says what it is, in a line."""
+
+
 _SECRET: Final = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][\w*.\-]{6,}|Bearer\s+\S+", re.I)
 _IN_URL: Final = re.compile(r"(\w+://)[^/\s@]*@")
 

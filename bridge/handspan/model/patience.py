@@ -9,14 +9,16 @@ the provider's stead is taken as it is. *Source:* issue 6.
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
+from ag_ui.core import BaseEvent
 
 from handspan.ports import AgentFailed
 
-from .failures import can_be_tried_again, retry_after, told
+from .failures import ProviderFailed, Unreadable, can_be_tried_again, retry_after, told
 
 Json = Any
 Send = Callable[[Mapping[str, Json]], Awaitable[Any]]
@@ -51,6 +53,37 @@ class Provider:
         self.name = name
         self.patience = patience or Patience()
         self._secrets = tuple(secrets)
+
+    async def items(
+        self, run: Any, request: Mapping[str, Json], send: Send, reader: Any
+    ) -> AsyncIterator[Any]:
+        """What a reader (`feed` and `end`) makes of one request's events, as items of an agent.
+
+        Raises:
+            AgentFailed: as `events`; also where what came is no event of the provider's.
+        """
+        events: Any = self.events(run, request, send)
+        came = False
+        async with aclosing(events):
+            async for event in events:
+                came = True
+                for item in self._read(reader.feed, event):
+                    yield item
+        if not came:
+            raise self._failed(Unreadable("it answered with nothing"))
+        for item in self._read(reader.end):
+            yield item
+
+    def _read(self, read: Callable[..., Iterable[Any]], *event: Mapping[str, Json]) -> list[Any]:
+        try:
+            items = list(read(*event))
+            if all(isinstance(item, str | BaseEvent) for item in items):
+                return items
+            raise Unreadable("it sent a text that is none")
+        except (ProviderFailed, Unreadable) as error:
+            raise self._failed(error) from error
+        except Exception as error:
+            raise self._failed(Unreadable("it sent an event that cannot be read")) from error
 
     async def events(
         self, run: Any, request: Mapping[str, Json], send: Send
@@ -95,7 +128,9 @@ class Provider:
         try:
             async with asyncio.timeout_at(self._until(self.patience.first_event_s, end)):
                 await begun.begin(await send(request))
-                return begun
+            if begun.is_empty and (kind := _other_kind(begun.stream)):
+                raise Unreadable(f"it answered with {kind}, not with a stream of events")
+            return begun
         except BaseException as error:
             await begun.aclose()
             if isinstance(error, TimeoutError):
@@ -128,13 +163,14 @@ class _Begun:
     """A stream whose first event has come."""
 
     def __init__(self) -> None:
-        self._stream: Any = None
+        self.stream: Any = None
+        """The provider's."""
         self._events: Any = None
         self._first: Any = _END
 
     async def begin(self, stream: Any) -> None:
         """Wait for the first event of a provider's stream."""
-        self._stream, self._events = stream, aiter(_iterable(stream))
+        self.stream, self._events = stream, aiter(_iterable(stream))
         self._first = await anext(self._events, _END)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
@@ -145,7 +181,12 @@ class _Begun:
 
     async def aclose(self) -> None:
         """Close the stream itself; what goes through it may be at work just now."""
-        await close(self._stream)
+        await close(self.stream)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it ended before its first event: a page of HTML, say, or an error as JSON."""
+        return self._first is _END
 
 
 async def close(stream: Any) -> None:
@@ -163,8 +204,17 @@ def plain(event: Any) -> Mapping[str, Json]:
     """An event as a JSON object: a mapping, or a model of the provider's library."""
     if isinstance(event, Mapping):
         return event
+    if not hasattr(event, "to_dict"):
+        raise Unreadable("it sent an event that is no JSON object")
     said: Mapping[str, Json] = event.to_dict(mode="python", warnings=False)
     return said
+
+
+def _other_kind(stream: Any) -> str:
+    """The content type of an answer, where that tells of no events; else ""."""
+    headers = getattr(getattr(stream, "response", None), "headers", None) or {}
+    kind = str(headers.get("content-type") or "").partition(";")[0].strip().lower()[:60]
+    return "" if kind == "text/event-stream" else kind
 
 
 def _iterable(stream: Any) -> Any:

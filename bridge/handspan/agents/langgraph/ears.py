@@ -98,7 +98,7 @@ class Ears(BaseCallbackHandler):
             return
         if not heard.began:
             self._say(heard, message)
-        self._step.asked |= {call.id: call for call in _calls(heard, message)}
+        self._step.note(message, _calls(heard, message))
         heard.turn.end()
         if reason := _cut(message.response_metadata):
             self._step.voice.cut = reason

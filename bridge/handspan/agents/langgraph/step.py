@@ -3,9 +3,11 @@
 Owns what they share for that one step; deliberately does not know what any of them does.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from langchain_core.messages import AIMessage
 from langgraph.config import get_config
 
 from handspan.model.history import Asked
@@ -30,6 +32,15 @@ class Step:
         """The calls that models made, by id, in their own text."""
         self.spoken: set[str] = set()
         """Ids of the messages that were heard; what the stream tells of them is no news."""
+
+    def note(self, message: AIMessage, calls: Iterable[Asked]) -> None:
+        """Keep a turn's calls. Ids come again in later turns, and twice in one: what an id does not
+        tell apart is not known here."""
+        made = (*message.tool_calls, *message.invalid_tool_calls)
+        ids = Counter(str(call["id"]) for call in made)
+        for call_id in ids:
+            self.asked.pop(call_id, None)
+        self.asked |= {call.id: call for call in calls if ids[call.id] <= 1}
 
     def arguments_of(self, call: Mapping[str, Any]) -> Mapping[str, Json] | str:
         """A LangChain call's arguments: as the model wrote them, where that is known."""

@@ -10,6 +10,7 @@ engine      the model, its thread, and its turns
 
 import os
 from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -78,11 +79,10 @@ class LocalModel:
         reader = Reader(names, f"{run.id}.{run.depth}")
         seen = run if self._context else _WithoutContext(run)
         request = request_of(seen, names, instructions=self.instructions)
-        async for chunk in self._provider.events(run, request, self._send):
-            for item in reader.feed(chunk):
+        said: Any = self._provider.items(run, request, self._send, reader)
+        async with aclosing(said):
+            async for item in said:
                 yield item
-        for item in reader.end():
-            yield item
         run.finish_reason = reader.finish_reason
         run.count_usage(provider="local", model=self.model, **reader.usage)
 
