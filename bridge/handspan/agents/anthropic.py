@@ -10,12 +10,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 
 from handspan.core.arguments import BadArguments, parse_arguments
 from handspan.model.assembler import Assembler
 from handspan.model.chat import WHOLE, without_tools
-from handspan.model.fields import fitting
 from handspan.model.history import (
     Answer,
     Asked,
@@ -119,14 +118,25 @@ class Anthropic:
         return request | (said if tools else without_tools(said))
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
-        create = self._client.messages.create
-        return await create(**fitting(create, request), stream=True)
+        """Raw events: the library's own objects would cost more than all else that is done."""
+        return await self._client.post(
+            "/v1/messages",
+            body={**request, "stream": True},
+            cast_to=object,
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
 
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncAnthropic:
-    """Its time-outs and retries are ours: see `model.patience`."""
+    """Its time-outs and retries are ours: see `model.patience`. A history goes to no other host."""
     key = key_of("Anthropic", "ANTHROPIC_API_KEY", api_key)
-    return AsyncAnthropic(base_url=base_url, api_key=key, timeout=None)
+    return AsyncAnthropic(
+        base_url=base_url,
+        api_key=key,
+        timeout=None,
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, timeout=None),
+    )
 
 
 # ---- the request -----------------------------------------------------------------------------

@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient
 
 from handspan.model.chat import Reader, request_of
-from handspan.model.fields import fitting
 from handspan.model.keys import key_of
 from handspan.model.names import Names
 from handspan.model.patience import Patience, Provider
@@ -75,12 +74,23 @@ class OpenAIChat:
         run.count_usage(provider=self._provider.name, model=self.model, **reader.usage)
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
-        create = self._client.chat.completions.create
-        return await create(**fitting(create, request), stream=True)
+        """Raw events: the library's own objects would cost more than all else that is done."""
+        return await self._client.post(
+            "/chat/completions",
+            body={**request, "stream": True},
+            cast_to=object,
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
 
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
-    """Its time-outs and retries are ours: see `model.patience`."""
+    """Its time-outs and retries are ours: see `model.patience`. A history goes to no other host."""
     if base_url is None:
         api_key = key_of("OpenAIChat", "OPENAI_API_KEY", api_key)
-    return AsyncOpenAI(base_url=base_url, api_key=api_key or NO_KEY, timeout=None)
+    return AsyncOpenAI(
+        base_url=base_url,
+        api_key=api_key or NO_KEY,
+        timeout=None,
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, timeout=None),
+    )

@@ -11,12 +11,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
-from openai import AsyncOpenAI, BadRequestError
+from openai import AsyncOpenAI, AsyncStream, BadRequestError, DefaultAsyncHttpxClient
 
 from handspan.model.assembler import Assembler
 from handspan.model.chat import object_text, without_tools
 from handspan.model.failures import ProviderFailed
-from handspan.model.fields import fitting
 from handspan.model.history import (
     Answer,
     Media,
@@ -95,21 +94,35 @@ class OpenAIResponses:
         return request | (said if tools else without_tools(said))
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
-        create = self._client.responses.create
         try:
-            return await create(**fitting(create, request), stream=True)
+            return await self._post(request)
         except BadRequestError as refused:
             if "encrypted content" not in str(refused).lower() or "include" not in request:
                 raise
         self._options.pop("include", None)
         fewer = {key: value for key, value in request.items() if key != "include"}
-        return await create(**fitting(create, fewer), stream=True)
+        return await self._post(fewer)
+
+    async def _post(self, request: Mapping[str, Json]) -> Any:
+        """Raw events: building the library's own takes it seconds once, and much each time."""
+        return await self._client.post(
+            "/responses",
+            body={**request, "stream": True},
+            cast_to=object,
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
 
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
-    """Its time-outs and retries are ours: see `model.patience`."""
+    """Its time-outs and retries are ours: see `model.patience`. A history goes to no other host."""
     key = key_of("OpenAIResponses", "OPENAI_API_KEY", api_key)
-    return AsyncOpenAI(base_url=base_url, api_key=key, timeout=None)
+    return AsyncOpenAI(
+        base_url=base_url,
+        api_key=key,
+        timeout=None,
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, timeout=None),
+    )
 
 
 # ---- the request -----------------------------------------------------------------------------

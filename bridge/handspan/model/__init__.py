@@ -10,7 +10,6 @@
     provided    calls that a library carries out itself, as events
     voice       from a library's own task to the step's items, in order, and its end
     think_tags  thoughts told from text where a stream has both
-    fields      a request's fields as a provider's library takes them
     keys        the key that a provider wants
     thinking    thoughts as events, with what their provider wants back unread
     patience    retries and timeouts of one request

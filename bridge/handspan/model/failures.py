@@ -59,13 +59,18 @@ def retry_after(error: BaseException) -> float | None:
     return None
 
 
-def told(provider: str, error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """One line for a page and a log: what went wrong, and what can be done."""
+def told(
+    provider: str, error: BaseException, secrets: Iterable[str] = (), *, broke_off: bool = False
+) -> str:
+    """One line for a page and a log: what went wrong, and what can be done.
+
+    `broke_off`: in the middle of an answer.
+    """
     status = _status(error)
     if status in (401, 403):
         return f"{provider}: the key was refused ({status}); check it"
     if status is None:
-        words = _unreached(error)
+        words = _unreached(error, broke_off)
     else:
         words = f"{_ADVICE.get(status, 'the request failed')} ({status}): {_words(error)}"
     return f"{provider}: {_without(words, secrets)}"[: MOST_CHARS + 60]
@@ -89,7 +94,7 @@ _ADVICE: Final[Mapping[int, str]] = {
 }
 
 
-def _unreached(error: BaseException) -> str:
+def _unreached(error: BaseException, broke_off: bool) -> str:
     """Where no status came: a time-out, the network, or words of an error in the stream."""
     if isinstance(error, TimeoutError):
         return str(error) or "it did not answer in time"
@@ -97,6 +102,8 @@ def _unreached(error: BaseException) -> str:
         return "it did not answer in time"
     if not (isinstance(error, OSError) or _is_of_the_network(error)):
         return _words(error)
+    if broke_off:
+        return f"its answer broke off ({type(error.__cause__ or error).__name__})"
     url = getattr(getattr(error, "request", None), "url", None)
     where = f" at {url.scheme}://{url.netloc.decode()}" if url is not None else ""
     return f"it cannot be reached{where} ({type(error.__cause__ or error).__name__})"

@@ -105,7 +105,7 @@ class Provider:
         except (AgentFailed, asyncio.CancelledError, GeneratorExit):
             raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._failed(error, broke_off=True) from error
         finally:
             await close(stream)
 
@@ -152,8 +152,8 @@ class Provider:
     def _until(self, wait_s: float, end: float) -> float:
         return min(asyncio.get_running_loop().time() + wait_s, end)
 
-    def _failed(self, error: BaseException) -> AgentFailed:
-        return AgentFailed(told(self.name, error, self._secrets))
+    def _failed(self, error: BaseException, *, broke_off: bool = False) -> AgentFailed:
+        return AgentFailed(told(self.name, error, self._secrets, broke_off=broke_off))
 
 
 _END: Final = object()
