@@ -31,7 +31,6 @@ from handspan.shell.sources import Sources
 from handspan.shell.steps import is_async
 from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, RunResult
-from handspan.shell.websocket import serve as listen
 from handspan.stores import store_of
 from handspan_protocol.codec import encode, get_ready
 from handspan_protocol.errors import CommandCode, PeerError, UsageError
@@ -288,6 +287,8 @@ class Bridge:
                 f"{host} can be reached by others and there is no authenticator; add one, or say"
                 " insecure=True (--insecure)"
             )
+        from handspan.shell.websocket import serve as listen  # 30 ms that an import need not take
+
         get_ready()
         async with self._sources.opened():
             driver, greeter = self._at_work()
