@@ -76,6 +76,7 @@ async def drain(driver: "Driver") -> None:
     handle.cancel()
     goaway = frame_bytes(Goaway(reconnect_after_ms=1_000, reason="restart"))
     for socket in list(driver.outlets.sockets.values()):
+        socket.writer.flush()  # the runs' last events stand before it
         socket.writer.control(goaway)
         socket.close(CloseCode.RESTART, "restart")
 
