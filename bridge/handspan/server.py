@@ -306,7 +306,8 @@ class Bridge:
                     static=static,
                     metrics_open=metrics_open,
                 ) as listener:
-                    yield Address.of(host, listener.port, secure=ssl is not None)
+                    with greeter.watched():
+                        yield Address.of(host, listener.port, secure=ssl is not None)
             finally:
                 if self._driver is driver:
                     await self.close()

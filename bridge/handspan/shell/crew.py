@@ -46,6 +46,10 @@ class Crew:
         again = self._clock.call_at(self._clock.now() + self._grace, lambda: _cancel_again(task))
         task.add_done_callback(lambda _: again.cancel())
 
+    def name_of(self, task: "asyncio.Task[Any] | None") -> object:
+        """What a task was started as; None: it is none of these. May be asked from any thread."""
+        return next((name for name, each in list(self._tasks.items()) if each is task), None)
+
     async def finished(self, kind: str) -> None:
         """Wait, for at most the grace, until the tasks whose name begins with `kind` have ended."""
         tasks = [

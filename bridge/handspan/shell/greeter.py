@@ -10,6 +10,8 @@ import asyncio
 import inspect
 import logging
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from handspan.core import session_inputs as s
@@ -24,6 +26,7 @@ from handspan_protocol.version import PROTOCOL_VERSION
 
 from .driver import Driver
 from .socket import Socket, where
+from .watch import Watch
 
 PROBE_S: Final = 2.0
 """How long an old socket may take to show that it lives. *Source:* behaviour.md 5."""
@@ -47,6 +50,7 @@ class Greeter:
         self._addresses: Counter[str] = Counter()
         """How many welcomed sockets each address has."""
         self._probes: dict[int, asyncio.Event] = {}
+        self._watch: Watch | None = None
 
     # ---- Gate --------------------------------------------------------------------------------
 
@@ -104,8 +108,16 @@ class Greeter:
             "threads": len(hub.threads),
             "runs": len(hub.active),
             "tasks": len(self._driver.workers.crew),
+            "loop_lag_seconds": 0.0 if self._watch is None else self._watch.worst_s(),
         }
         return self._driver.tally.text(gauges)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look whether the loop turns, as long as the context lasts."""
+        self._watch = Watch(self._driver.loop, self._driver.workers.doing)
+        with self._watch.at_work():
+            yield
 
     # ---- the first frame ---------------------------------------------------------------------
 

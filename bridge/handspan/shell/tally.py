@@ -28,7 +28,7 @@ class Tally:
         elif fact.kind == "run_ended":
             self.ended[fact.data["reason"]] += 1
 
-    def text(self, gauges: Mapping[str, int]) -> str:
+    def text(self, gauges: Mapping[str, float]) -> str:
         """Everything, as Prometheus reads it."""
         lines = [
             *_counter("events_total", "AG-UI events appended to logs", {"": self.events}),

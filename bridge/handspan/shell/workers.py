@@ -119,6 +119,18 @@ class Workers:
         self._lent.pop((key, effect.call_id), None)
         self._home.tell_thread(key, i.ToolReturned(effect.call_id, answer))
 
+    def doing(self, task: "asyncio.Task[Any] | None") -> str:
+        """What this task is, in words for a log; may be asked from any thread."""
+        match self.crew.name_of(task):
+            case ("step", ThreadKey() as key, str(run_id), int(depth)):
+                run = self._runs.get((key, RunId(run_id), depth))
+                return f"the agent {run.agent!r} at depth {depth}" if run else "an agent"
+            case ("tool", *_):
+                return "a server tool"
+            case None:
+                return "something that is no agent's"
+        return "a hook"
+
     def run_of(self, thread: Thread, run_id: RunId, depth: int) -> Run:
         """The Run that this step was given; for a step without an agent, one made for it."""
         run = self._newest.get((thread.space.key, run_id))
