@@ -19,19 +19,22 @@ from pathlib import PurePath
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-import httpx2
-import mcp_types as types
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.session import MessageHandlerFnT
-from mcp.client.streamable_http import streamable_http_client
-from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from pydantic import ValidationError
 
 from handspan import __version__
+from handspan.model.extras import extra
 from handspan.shell.tools import Parts, ServerTool, server_tool
 from handspan.shell.values import ToolError
 from handspan_protocol.errors import Unavailable, UsageError
 from handspan_protocol.limits import DESCRIPTION_CHARS
+
+with extra("mcp", "MCPTools"):
+    import httpx2
+    import mcp_types as types
+    from mcp import Client, MCPError, StdioServerParameters
+    from mcp.client.session import MessageHandlerFnT
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 __all__ = ["MCPTools"]
 

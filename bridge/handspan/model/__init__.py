@@ -13,6 +13,7 @@
     keys        the key that a provider wants
     thinking    thoughts as events, with what their provider wants back unread
     patience    retries and timeouts of one request
+    extras      which extra brings a library that is not there
     failures    what went wrong, in one line that helps and leaks nothing
 
 Deliberately knows no provider's library. Above sit the agents, strangers to each other.

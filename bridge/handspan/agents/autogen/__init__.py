@@ -31,7 +31,10 @@ Deliberately does not know which model speaks. Above sits whoever invokes agents
 `handspan.model` and the library; nothing here knows another adapter.
 """
 
-from .agent import AutoGen
-from .tools import PageTools
+from handspan.model.extras import extra
+
+with extra("autogen", "AutoGen"):
+    from .agent import AutoGen
+    from .tools import PageTools
 
 __all__ = ["AutoGen", "PageTools"]

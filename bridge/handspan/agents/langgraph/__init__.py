@@ -24,7 +24,10 @@ Deliberately does not know which model speaks. Above sits whoever invokes agents
 `handspan.model` and the library; nothing here knows another adapter.
 """
 
-from .agent import LangGraph
-from .tools import PageToolNode, PageTools, page_tools, with_page_tools
+from handspan.model.extras import extra
+
+with extra("langgraph", "LangGraph"):
+    from .agent import LangGraph
+    from .tools import PageToolNode, PageTools, page_tools, with_page_tools
 
 __all__ = ["LangGraph", "PageToolNode", "PageTools", "page_tools", "with_page_tools"]

