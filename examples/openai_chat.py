@@ -1,6 +1,6 @@
 """A model behind chat completions, OpenAI's or any server's, with hands in the demo page.
 
-    pip install 'handspan[openai]'
+    pip install '.[openai]'
     OPENAI_API_KEY=... python examples/openai_chat.py
     BASE_URL=http://127.0.0.1:11434/v1 MODEL=llama3.2 python examples/openai_chat.py
 

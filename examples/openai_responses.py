@@ -1,6 +1,6 @@
 """OpenAI's models, over the Responses API, with hands in the demo page.
 
-    pip install 'handspan[openai]'
+    pip install '.[openai]'
     OPENAI_API_KEY=... python examples/openai_responses.py
 
 MODEL names another one.

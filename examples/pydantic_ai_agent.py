@@ -1,6 +1,6 @@
 """An agent of pydantic-ai with hands in the demo page, and one tool of its own.
 
-    pip install 'handspan[pydantic-ai]' 'pydantic-ai-slim[openai]'
+    pip install '.[pydantic-ai]' 'pydantic-ai-slim[openai]'
     OPENAI_API_KEY=... python examples/pydantic_ai_agent.py
 
 MODEL names another one, as pydantic-ai does: "openai:NAME", "anthropic:NAME", ...

@@ -1,5 +1,6 @@
 """An agent behind any AG-UI server, with the hands of a page.
 
+    pip install '.[agui]'
     python examples/remote_agui.py http://127.0.0.1:8000/
 
 Then open http://127.0.0.1:8765: the demo page's tools are the remote agent's frontend tools. A

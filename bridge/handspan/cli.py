@@ -61,7 +61,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         help="A model as the agent: local, openai:NAME, anthropic:NAME, ollama:NAME or"
-        " http://HOST:PORT/v1#NAME."
+        " http://HOST:PORT/v1#NAME; without #NAME, the first model that the server has."
     ),
 ]
 Metrics = Annotated[

@@ -2,8 +2,8 @@
 
     from handspan.agents import OpenAIChat
 
-Each adapter needs a library of its own (an extra of the same name), which is imported when the
-adapter is first asked for here, and not before.
+Each adapter needs a library of its own, which comes with an extra (of the clone: `pip install
+'PATH_TO_THE_CLONE[openai]'`) and is imported when the adapter is first asked for, not before.
 """
 
 import importlib
