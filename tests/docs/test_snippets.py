@@ -76,11 +76,19 @@ def test_the_commands_are_commands(snippet: Snippet) -> None:
         "make coffee",
         "rm -rf web",
         "curl http://127.0.0.1:8765/nowhere",
-        "cd web && pip install requests",
+        "cd web && pip install httpie",
+        "pip install '/path/to/the/clone[openai,no-such-extra]'",
+        "pip install --no-deps no-such-library",
     ],
 )
 def test_a_command_that_is_none_is_found(wrong: str) -> None:
     assert shell_words.problems_of(wrong, "") != []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_extras_that_are_named_in_a_line_are_there(page: Path) -> None:
+    named = re.findall(r"/path/to/the/clone\[[^\]]*\]", page.read_text(encoding="utf-8"))
+    assert [words for words in named if not shell_words.is_the_clone(words)] == []
 
 
 @pytest.mark.parametrize("snippet", blocks("ini"))
