@@ -165,6 +165,46 @@ async def test_an_own_tool_that_waits_for_approval_fails_the_step_and_says_so() 
         assert (await page.run("so?").finished)["reason"] == "completed"
 
 
+async def test_an_id_that_comes_again_in_a_later_answer_is_another_call() -> None:
+    """Many servers count anew in each answer; behaviour.md 3."""
+
+    @function_tool
+    def price(sku: str) -> str:
+        return sku.upper()
+
+    def asks(sku: str) -> Turn:
+        return Turn(calls=(Ask("price", {"sku": sku}, id="call_0"), Ask("ping", id="call_1")))
+
+    model = Model(asks("a"), asks("b"), Turn(text="Done."), asks("c"), Turn(text="Again."))
+    pings = iter(range(9))
+    tools = {"ping": (PING, lambda _: str(next(pings)))}
+    async with at_work(OpenAIAgents(Agent(name="a", model=model, tools=[price])), tools) as page:
+        assert (await page.run("go").finished)["reason"] == "completed"
+        assert (await page.run("again").finished)["reason"] == "completed"
+        assert texts(page) == "Done.Again."
+        told = [event["content"] for event in events(page, "TOOL_CALL_RESULT")]
+    assert sorted(told) == ["0", "1", "2", "A", "B", "C"]
+    put = model.given[-1][1]
+    asked = [item["call_id"] for item in put if item.get("type") == "function_call"]
+    outputs = {
+        item["call_id"]: item["output"]
+        for item in put
+        if item.get("type") == "function_call_output"
+    }
+    assert len(set(asked)) == 6
+    assert [outputs[each] for each in asked] == ["A", "0", "B", "1", "C", "2"]
+
+
+async def test_two_calls_of_one_id_in_one_answer_are_two_calls() -> None:
+    calls = (Ask("say", {"n": 1}, id="x"), Ask("say", {"n": 2}, id="x"), Ask("say", {"n": 3}))
+    model = Model(Turn(calls=calls), Turn(text="Done."))
+    said: list[Json] = []
+    tools = {"say": (PING, lambda args: said.append(args["n"]))}
+    async with at_work(OpenAIAgents(Agent(name="a", model=model)), tools) as page:
+        assert (await page.run("go").finished)["reason"] == "completed"
+    assert sorted(said) == [1, 2, 3]
+
+
 # ---- hand-offs -----------------------------------------------------------------------------------
 
 

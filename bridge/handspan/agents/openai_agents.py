@@ -5,6 +5,8 @@
 The library's loop runs inside one step. For each run the agent, and each that it hands off to, is
 copied: the copy has the page's tools beside its own, as they are before each turn, and a model that
 passes everything on and notes what it must: tokens, an answer that was cut, names that nobody has.
+Only an id that a call had before is replaced: the library wants each once, and many servers count
+anew in each answer.
 The agents themselves are never changed, so one serves any number of runs at once. Deliberately
 without the library's sessions: the thread's history is told anew each time, to the first agent.
 
@@ -18,6 +20,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from uuid import uuid4
 
 from ag_ui.core import (
     ActivitySnapshotEvent,
@@ -303,6 +306,8 @@ class _Page:
             model=_Model(config.model, self) if isinstance(config.model, Model) else config.model,
             model_provider=_Provider(config.model_provider, self),
         )
+        self.used: set[str] = set()
+        """Ids of calls that models made in this run."""
         self._copies: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
         self.heard: asyncio.Queue[Any] = asyncio.Queue()
         """Events for the page, from the model and from the loop; None: it is over. The loop goes on
@@ -418,12 +423,15 @@ class _Model(Model):
             told, put, settings, tools, schema, handoffs, *rest, **more
         )
         calls: dict[str, Any] = {}
+        ids = _Ids(self._page.used | _ids(put))
         known = {each.tool_name for each in handoffs} | ({_JSON_TOOL} if schema else set())
         try:
-            async for event in events:
+            async for told_event in events:
+                event = ids.in_event(told_event)
                 _note_calls(event, calls)
                 if event.type in ("response.completed", "response.incomplete"):
                     self._whole(event.response)
+                    self._page.used |= calls.keys()
                     self._page.take_unknown(calls.values(), tools, known)
                 self._page.heard.put_nowait(event)
                 yield event
@@ -440,6 +448,54 @@ class _Model(Model):
         if response.status == "incomplete":
             why = getattr(response.incomplete_details, "reason", None)
             raise _WasCut(_CUT.get(why, "unknown"))
+
+
+class _Ids:
+    """The ids of one response's calls: one that was used before is another call under a fresh id.
+
+    The events that tell of a call tell of it under one id. *Source:* behaviour.md 3.
+    """
+
+    def __init__(self, used: set[str]) -> None:
+        self._used = used
+        self._given: dict[Any, list[str]] = {}
+        """Ours for the calls that came with an id, in their order."""
+        self._places: dict[tuple[str, Any], list[int]] = {}
+        """Where they stood, by the kind of event that told it."""
+
+    def in_event(self, event: Any) -> Any:
+        """The event with our ids."""
+        match event.type:
+            case "response.output_item.added" | "response.output_item.done":
+                item = self._item(event.type, event.output_index, event.item)
+                return event.model_copy(update={"item": item})
+            case "response.completed" | "response.incomplete":
+                told = enumerate(event.response.output)
+                items = [self._item(event.type, place, item) for place, item in told]
+                response = event.response.model_copy(update={"output": items})
+                return event.model_copy(update={"response": response})
+        return event
+
+    def _item(self, kind: str, place: int, item: Any) -> Any:
+        if item.type != "function_call":
+            return item
+        return item.model_copy(update={"call_id": self._ours(kind, place, item.call_id)})
+
+    def _ours(self, kind: str, place: int, theirs: Any) -> str:
+        places = self._places.setdefault((kind, theirs), [])
+        if place not in places:
+            places.append(place)
+        given, number = self._given.setdefault(theirs, []), places.index(place)
+        if number == len(given):
+            given.append(theirs if theirs and theirs not in self._used else f"call_{uuid4().hex}")
+            self._used.add(given[-1])
+        return given[number]
+
+
+def _ids(put: Any) -> set[str]:
+    """Of the calls that stand in what a model is told."""
+    items = put if isinstance(put, list) else []
+    return {item["call_id"] for item in items if item.get("type") == "function_call"}
 
 
 def _results(put: Any) -> list[Mapping[str, Json]]:
