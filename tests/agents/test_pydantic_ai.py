@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -142,6 +143,23 @@ async def test_p3_the_models_text_reaches_the_bridge_as_it_was_written() -> None
     assert args == ['{"n": 1, "n":', '{"n": 10.0}']
     assert seen == [{"n": 10.0}]
     assert "invalid_arguments" in model.requests(1)[-1].content
+
+
+async def test_an_id_that_was_used_before_is_another_call() -> None:
+    """In the same answer, in an earlier one, and in an earlier run; behaviour.md 3."""
+    twice = [call("say", '{"n":1}', "x", 1), call("say", '{"n":2}', "x", 2)]
+    model = Model(twice, [call("say", '{"n":3}', "x")], ["Done."], twice, ["Again."])
+    said: list[Json] = []
+    tools = {"say": (PING, lambda args: said.append(args["n"]) or f"said {args['n']}")}
+    async with at_work(PydanticAI(Agent(model)), tools) as page:
+        assert (await page.run("go").finished)["reason"] == "completed"
+        assert (await page.run("again").finished)["reason"] == "completed"
+    assert [sorted(said[:2]), said[2], sorted(said[3:])] == [[1, 2], 3, [1, 2]]
+    parts = [part for each in model.shown[-1] for part in each.parts]
+    asked = {each.tool_call_id: each.args for each in parts if isinstance(each, m.ToolCallPart)}
+    told = {each.tool_call_id: each.content for each in parts if isinstance(each, m.ToolReturnPart)}
+    assert len(asked) == 5
+    assert {id: f"said {json.loads(args)['n']}" for id, args in asked.items()} == told
 
 
 async def test_signatures_go_back_to_the_provider_unread() -> None:

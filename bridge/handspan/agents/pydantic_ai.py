@@ -17,6 +17,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+from uuid import uuid4
 
 from ag_ui.core import (
     AssistantMessage,
@@ -222,6 +223,7 @@ class _Page(AbstractCapability[Any]):
         self._count(response)
         if response.finish_reason in _CUT:
             raise _WasCut(response.finish_reason)
+        response = _with_fresh_ids(response, request_context.messages)
         _take_unknown(ctx, response.tool_calls)
         return response
 
@@ -236,6 +238,27 @@ class _Page(AbstractCapability[Any]):
             cache_write_input_tokens=usage.cache_write_tokens or None,
             reasoning_tokens=usage.details.get("reasoning_tokens"),
         )
+
+
+def _with_fresh_ids(response: m.ModelResponse, before: Iterable[m.ModelMessage]) -> m.ModelResponse:
+    """A call's id that was used before is another call under a fresh id; the library refuses two of
+    one id in one response. *Source:* behaviour.md 3."""
+    used = {
+        call.tool_call_id
+        for told in before
+        if isinstance(told, m.ModelResponse)
+        for call in told.tool_calls
+    }
+    return replace(response, parts=[_once(part, used) for part in response.parts])
+
+
+def _once(part: Any, used: set[str]) -> Any:
+    if not isinstance(part, m.ToolCallPart):
+        return part
+    if part.tool_call_id in used:
+        part = replace(part, tool_call_id=f"call_{uuid4().hex}")
+    used.add(part.tool_call_id)
+    return part
 
 
 def _take_unknown(ctx: RunContext[Any], calls: Iterable[m.ToolCallPart]) -> None:
