@@ -565,6 +565,34 @@ async def test_a_provider_that_refuses_is_told_in_one_line_without_its_body(team
     assert event["message"] == "the model's provider answered 401 (RefusedError)"
 
 
+class APIConnectionError(Exception):
+    """The name that providers' libraries share."""
+
+
+class Unreachable(ScriptedClient):
+    """A client whose provider is not there; what it raises is wrapped."""
+
+    async def create_stream(self, messages: Any, **options: Any) -> Any:
+        try:
+            raise APIConnectionError("key sk-12345678")
+        except APIConnectionError as error:
+            raise ValueError("the client failed") from error
+        yield
+
+
+@pytest.mark.parametrize("team", [False, True])
+async def test_a_provider_that_is_not_there_is_told_in_one_line(team: bool) -> None:
+    def make(tools: Any) -> Any:
+        agent = AssistantAgent("a", Unreachable(Script()), model_client_stream=True)
+        return RoundRobinGroupChat([agent], max_turns=1) if team else agent
+
+    async with page_of(AutoGen(make)) as page:
+        await failed(page.run("go"))
+        event = of(page, "RUN_ERROR")[0]
+    assert event["code"] == "provider_error"
+    assert event["message"] == "the model's provider: it cannot be reached (APIConnectionError)"
+
+
 # ---- pure parts --------------------------------------------------------------------------------
 
 

@@ -482,6 +482,26 @@ async def test_a_provider_that_refuses_is_told_in_one_line_without_its_body() ->
     assert event["message"] == "the model's provider answered 401 (RefusedError)"
 
 
+async def test_a_provider_that_is_not_there_is_told_in_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class APIConnectionError(Exception):
+        pass
+
+    async def node(state: State) -> dict[str, Any]:
+        try:
+            raise APIConnectionError("key sk-12345678")
+        except APIConnectionError as error:
+            raise ValueError("the chain failed") from error
+
+    async with page_of(LangGraph(one_node(node))) as page:
+        await failed(page.run("go"))
+        event = failure(page)
+    assert event["code"] == "provider_error"
+    assert event["message"] == ("the model's provider: it cannot be reached (APIConnectionError)")
+    assert "Traceback" not in caplog.text
+
+
 async def test_p5_a_stop_ends_the_graphs_own_tool_and_leaves_no_task() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 

@@ -93,3 +93,42 @@ def test_a_refusal_is_told_by_its_status_alone() -> None:
         "the model's provider answered 401 (Refused)"
     )
     assert refusal(ValueError("sk-123")) is None
+
+
+def test_what_wraps_a_providers_error_is_a_providers_too() -> None:
+    assert refusal(wrapped(Refused(529))) == "the model's provider answered 529 (Refused)"
+    line = "the model's provider: it cannot be reached at http://127.0.0.1:1 (APIConnectionError)"
+    assert refusal(wrapped(wrapped(APIConnectionError("key sk-12345678")))) == line
+
+
+def test_connections_that_fail_are_a_providers_and_broken_code_is_not() -> None:
+    assert refusal(ConnectionRefusedError("me:secret@host")) == (
+        "the model's provider: it cannot be reached (ConnectionRefusedError)"
+    )
+    assert refusal(wrapped(FileNotFoundError("/etc/x"))) is None
+
+
+def test_a_status_may_stand_in_the_response_alone() -> None:
+    error = ValueError("Client error '403' for url 'https://x?key=sk-12345678'")
+    error.response = SimpleNamespace(status_code=403, headers={})  # type: ignore[attr-defined]
+    assert refusal(error) == "the model's provider answered 403 (ValueError)"
+
+
+def test_an_error_that_was_dealt_with_is_forgotten_and_a_circle_has_an_end() -> None:
+    dealt_with = KeyError("x")
+    dealt_with.__context__, dealt_with.__suppress_context__ = Refused(500), True
+    assert refusal(dealt_with) is None
+    one, two = ValueError(), ValueError()
+    one.__cause__, two.__cause__ = two, one
+    assert refusal(one) is None
+
+
+def wrapped(error: Exception) -> Exception:
+    """As a library wraps what its own code did not expect."""
+    try:
+        try:
+            raise error
+        except Exception:
+            raise RuntimeError("the model failed")  # noqa: B904 (that is how they do it)
+    except RuntimeError as outer:
+        return outer

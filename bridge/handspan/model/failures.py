@@ -6,7 +6,7 @@ belong to the libraries. *Source:* issue 6; behaviour.md 1 (P14).
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 Json = Any
@@ -24,6 +24,12 @@ _AGAIN_KINDS: Final = frozenset(
     ["overloaded_error", "rate_limit_error", "api_error", "timeout_error"]
 )
 """Errors that come as the first event of a stream, under status 200. *Source:* Anthropic's docs."""
+
+
+_NETWORK: Final = frozenset(
+    ["APIConnectionError", "TransportError", "ConnectionError", "ClientConnectionError"]
+)
+"""Of the providers' own libraries, httpx, Python and requests, aiohttp."""
 
 
 class ProviderFailed(Exception):  # noqa: N818 (what the provider says)
@@ -78,11 +84,24 @@ def told(
 
 def refusal(error: BaseException) -> str | None:
     """One line for an error of a provider that has no name here, and whose words may be anything;
-    None: it has no status, and is none of a provider's."""
-    status = _status(error)
-    if status is None:
-        return None
-    return f"the model's provider answered {status} ({type(error).__name__})"
+    None: it is none of a provider's. Libraries wrap what went wrong: the first in the chain that
+    has a status, or is of the network, counts."""
+    for each in _chain(error):
+        status = _status(each)
+        if status is not None:
+            return f"the model's provider answered {status} ({type(each).__name__})"
+        if _is_of_the_network(each):
+            return f"the model's provider: {_without(_unreached(each, broke_off=False), ())}"
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that led to it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 _ADVICE: Final[Mapping[int, str]] = {
@@ -104,14 +123,20 @@ def _unreached(error: BaseException, broke_off: bool) -> str:
         return _words(error)
     if broke_off:
         return f"its answer broke off ({type(error.__cause__ or error).__name__})"
-    url = getattr(getattr(error, "request", None), "url", None)
-    where = f" at {url.scheme}://{url.netloc.decode()}" if url is not None else ""
-    return f"it cannot be reached{where} ({type(error.__cause__ or error).__name__})"
+    return f"it cannot be reached{_where(error)} ({type(error.__cause__ or error).__name__})"
+
+
+def _where(error: BaseException) -> str:
+    try:
+        url = error.request.url  # type: ignore[attr-defined]
+        return f" at {url.scheme}://{url.netloc.decode()}"
+    except (AttributeError, RuntimeError):  # httpx raises the latter where it knows of no request
+        return ""
 
 
 def _is_of_the_network(error: BaseException) -> bool:
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & {"APIConnectionError", "TransportError"})
+    return bool(kinds & _NETWORK)
 
 
 def _words(error: BaseException) -> str:
@@ -120,8 +145,12 @@ def _words(error: BaseException) -> str:
 
 
 def _status(error: BaseException) -> int | None:
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else None
+    """The error's own, or that of the response which it is about."""
+    for told in (error, getattr(error, "response", None)):
+        status = getattr(told, "status_code", None)
+        if isinstance(status, int):
+            return status
+    return None
 
 
 def _code(error: BaseException) -> Json:

@@ -29,7 +29,7 @@ from ag_ui.core import TextMessageContentEvent, TextMessageEndEvent, TextMessage
 
 from handspan.ports import AgentFailed
 from handspan_protocol.content import error_text
-from handspan_protocol.errors import RunCode
+from handspan_protocol.errors import HandspanError, RunCode
 
 from .failures import refusal
 from .history import Answer, Text
@@ -84,7 +84,7 @@ class Voice:
         """Have the step end as the work did, when `items` are over.
 
         Raises:
-            AgentFailed: a provider refused, or the work was cancelled by itself.
+            AgentFailed: a provider refused or was not there, or the work was cancelled by itself.
             Exception: whatever else the work raised, or `problem` in its stead.
         """
         if self.cut is not None:
@@ -96,7 +96,8 @@ class Voice:
             raise AgentFailed("the agent was cancelled from inside", RunCode.AGENT_ERROR) from None
         except Exception as error:
             problem = self.problem or error
-            if (refused := refusal(problem)) is not None:
+            refused = None if isinstance(problem, HandspanError) else refusal(problem)
+            if refused is not None:
                 raise AgentFailed(refused) from problem
             if problem is error:
                 raise
