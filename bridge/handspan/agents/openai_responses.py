@@ -7,7 +7,7 @@ its output together (C162). Items of reasoning come encrypted and go back as the
 *Source:* OpenAI's API reference, "Responses" and "Streaming events".
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from handspan.model.usage import counts, part
 
 Json = Any
 Item = dict[str, Any]
+Key = tuple[str, int | str, int | str]
 
 ADAPTER: Final = "openai-responses"
 """Whose sealed thoughts these are."""
@@ -192,6 +193,10 @@ def _part(part: Text | Media) -> Item:
 # ---- the stream ------------------------------------------------------------------------------
 
 
+CALL: Final = "call"
+"""In a key: the item is a call, which has one part."""
+
+
 class Reader:
     """Reads one response's events; what comes out are items of an agent."""
 
@@ -203,6 +208,10 @@ class Reader:
         self._thinking = Thinking(name)
         self._open: dict[Json, Json] = {}
         """Calls that have begun and not ended: their ids, by where they stand."""
+        self._came: set[Key] = set()
+        """Parts of messages, and calls, of which something came."""
+        self._words = ""
+        """All text that came."""
 
     def feed(self, event: Mapping[str, Json]) -> Iterable[Any]:
         """The items of one event; of kinds that are not known none."""
@@ -218,7 +227,24 @@ class Reader:
 
     def _text(self, event: Mapping[str, Json]) -> Iterator[Any]:
         yield from self._thinking.end()
-        yield event.get("delta") or ""
+        self._came |= _keys(event.get("output_index"), event.get("item_id"), _part_of(event))
+        delta = event.get("delta") or ""
+        self._words += delta
+        yield delta
+
+    def _text_whole(self, event: Mapping[str, Json]) -> Iterator[Any]:
+        """All of it once more; or for the first time."""
+        keys = _keys(event.get("output_index"), event.get("item_id"), _part_of(event))
+        text = event.get("text") or event.get("refusal") or ""
+        if text and not keys & self._came and text.strip() not in self._words:
+            yield from self._text({**event, "delta": text})
+
+    def _message(self, place: Json, item: Mapping[str, Json]) -> Iterator[Any]:
+        """Its parts of which nothing came. Some servers name an item anew each time, so what was
+        said in the same words is no other part."""
+        for number, each in enumerate(_objects(item.get("content"))):
+            named = {"output_index": place, "item_id": item.get("id"), "content_index": number}
+            yield from self._text_whole({**each, **named})
 
     def _thought(self, event: Mapping[str, Json]) -> Iterator[Any]:
         return self._thinking.say(event.get("delta") or "")
@@ -242,6 +268,8 @@ class Reader:
             yield from self._thinking.end(sealed(ADAPTER, _reasoning(item)))
         elif item.get("type") == "function_call":
             yield from self._whole(event, item)
+        elif item.get("type") == "message":
+            yield from self._message(event.get("output_index"), item)
 
     def _arguments(self, event: Mapping[str, Json]) -> Iterator[Any]:
         return self._calls.feed(index=event.get("output_index"), arguments=event.get("delta"))
@@ -272,6 +300,7 @@ class Reader:
     def _call(
         self, event: Mapping[str, Json], item: Mapping[str, Json], text: Json
     ) -> Iterable[Any]:
+        self._came |= _keys(event.get("output_index"), item.get("call_id"), CALL)
         return self._calls.feed(
             index=event.get("output_index"),
             call_id=item.get("call_id"),
@@ -279,14 +308,29 @@ class Reader:
             arguments=text,
         )
 
-    def _over(self, event: Mapping[str, Json]) -> Iterable[Any]:
+    def _over(self, event: Mapping[str, Json]) -> Iterator[Any]:
         response = event.get("response") or {}
         self.usage = _usage(part(response, "usage"))
         self.finish_reason = "stop"
         if "incomplete" in (event["type"].partition(".")[2], response.get("status")):
             why = (response.get("incomplete_details") or {}).get("reason")
             self.finish_reason = "content_filter" if why == "content_filter" else "length"
-        return ()
+        yield from self._missed(list(_objects(response.get("output"))))
+
+    def _missed(self, output: Sequence[Mapping[str, Json]]) -> Iterator[Any]:
+        """What stands only in the whole response."""
+        came = set(self._came)
+        for place, item in enumerate(output):
+            call_id = item.get("call_id")
+            if item.get("type") == "message":
+                yield from self._message(place, item)
+            elif item.get("type") != "function_call":
+                continue
+            elif not _keys(place, call_id, CALL) & came:
+                yield from self._thinking.end()
+                yield from self._whole({"output_index": f"whole-{place}"}, item)
+            elif call_id in self._open.values():
+                yield from self._whole({}, item)
 
     def _failed(self, event: Mapping[str, Json]) -> Iterable[Any]:
         """Raises: ProviderFailed: the provider says so."""
@@ -296,7 +340,9 @@ class Reader:
 
 _TAKES: Final[Mapping[str, Callable[[Reader, Mapping[str, Json]], Iterable[Any]]]] = {
     "response.output_text.delta": Reader._text,
+    "response.output_text.done": Reader._text_whole,
     "response.refusal.delta": Reader._text,
+    "response.refusal.done": Reader._text_whole,
     "response.reasoning_summary_part.added": Reader._thought_part,
     "response.reasoning_summary_text.delta": Reader._thought,
     "response.reasoning_text.delta": Reader._thought,
@@ -309,6 +355,23 @@ _TAKES: Final[Mapping[str, Callable[[Reader, Mapping[str, Json]], Iterable[Any]]
     "response.failed": Reader._failed,
     "error": Reader._failed,
 }
+
+
+def _keys(place: Json, name: Json, part: int | str) -> set[Key]:
+    """What a part of an item is known by: where the item stands, and its id, where it has them."""
+    named = [("at", place), ("id", name)]
+    return {(by, key, part) for by, key in named if isinstance(key, int | str) and key != ""}
+
+
+def _part_of(event: Mapping[str, Json]) -> int:
+    number = event.get("content_index")
+    return number if isinstance(number, int) else 0
+
+
+def _objects(items: Json) -> Iterator[Mapping[str, Json]]:
+    """Those of a list; what is none has none."""
+    for item in items if isinstance(items, list) else ():
+        yield item if isinstance(item, Mapping) else {}
 
 
 def _reasoning(item: Mapping[str, Json]) -> Item:

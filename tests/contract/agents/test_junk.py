@@ -142,6 +142,82 @@ async def test_a_response_that_says_it_is_incomplete_was_cut() -> None:
     assert (await played(OpenAIResponses, call("done", 0, ARGS), over))[:2] == ("truncated", [])
 
 
+NAMED = {"item_id": "m", "output_index": 0, "content_index": 0}
+SAID = {"type": "response.output_text.delta", "delta": "Well.", **NAMED}
+SAID_WHOLE = {"type": "response.output_text.done", "text": "Well.", **NAMED}
+MESSAGE = {
+    "type": "message",
+    "id": "m",
+    "content": [{"type": "output_text", "text": "Well."}],
+}
+MESSAGE_DONE = {"type": "response.output_item.done", "output_index": 0, "item": MESSAGE}
+
+
+def whole(*output: Json) -> Json:
+    return {
+        "type": "response.completed",
+        "response": {"status": "completed", "output": list(output)},
+    }
+
+
+def wanted(call_id: str, n: int = 1) -> Json:
+    return {**call("done", 0, f'{{"n":{n}}}')["item"], "call_id": call_id}
+
+
+def texts(page: Page) -> list[str]:
+    """What the model said, in order; the last is "Over." where calls were carried out."""
+    said = [each for each in page.messages if each["role"] == "assistant"]
+    return [each["content"] for each in said if each.get("content")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [whole(MESSAGE)],
+        [SAID_WHOLE, DONE],
+        [MESSAGE_DONE, DONE],
+        [SAID, SAID_WHOLE, MESSAGE_DONE, whole(MESSAGE)],
+        [SAID_WHOLE, MESSAGE_DONE, whole(MESSAGE)],
+        [MESSAGE_DONE, whole({**MESSAGE, "id": "another"})],
+        [SAID, whole({"type": "reasoning"}, {**MESSAGE, "id": "another"})],
+        [{**SAID, "item_id": None, "output_index": None}, MESSAGE_DONE, whole(MESSAGE)],
+        [whole({**MESSAGE, "content": [{"type": "refusal", "refusal": "Well."}]})],
+        [whole(None, 5, {"type": "message", "content": 7}, MESSAGE)],
+    ],
+)
+async def test_a_text_is_said_once_wherever_it_stands(told: Json) -> None:
+    reason, _, page = await played(OpenAIResponses, *told)
+    assert (reason, texts(page)) == ("completed", ["Well."])
+
+
+async def test_a_message_that_only_the_whole_response_has_is_said_behind_the_others() -> None:
+    other = {**MESSAGE, "id": "n", "content": [{"type": "output_text", "text": " And so."}]}
+    _, _, page = await played(OpenAIResponses, SAID, whole(MESSAGE, other))
+    assert "".join(texts(page)) == "Well. And so."
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [whole(wanted("c"), wanted("d", 2))],
+        [whole(wanted("c"), wanted("c", 2))],
+        [call("done", 0, ARGS), whole(wanted("c"), wanted("d", 2))],
+        [call("done", 1, ARGS), whole(wanted("c"), {"type": "reasoning"}, wanted("d", 2))],
+        [call("added", 0, ""), whole(wanted("c"), wanted("d", 2))],
+    ],
+)
+async def test_p2_a_call_runs_once_wherever_it_stands(told: Json) -> None:
+    reason, ran, page = await played(OpenAIResponses, *told)
+    assert (reason, ran, texts(page)) == ("completed", [{"n": 1}, {"n": 2}], ["Over."])
+
+
+async def test_a_call_of_a_whole_response_that_is_incomplete_was_cut() -> None:
+    over = whole(MESSAGE, wanted("c"))
+    over["response"]["status"] = "incomplete"
+    reason, ran, page = await played(OpenAIResponses, over)
+    assert (reason, ran, texts(page)) == ("truncated", [], ["Well."])
+
+
 # ---- chat completions --------------------------------------------------------------------------
 
 
