@@ -65,6 +65,9 @@ class MCPTools:
     stands before each tool's name; what a name may not hold becomes "_". `headers` go with HTTP
     requests, `env` to the process. `timeout`: seconds for a call; `approval`: "always" asks a human
     before each. `connect_s`: seconds for reaching the server and reading its list.
+
+    Raises:
+        UsageError: `server` is a text that is no URL, or an empty list.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class MCPTools:
         approval: Literal["never", "always"] | None = None,
         connect_s: float = 30.0,
     ) -> None:
+        _check(server)
         self.name = _shown(server)
         """What messages call it; without what may be a secret."""
         self.connect_s = connect_s
@@ -142,6 +146,17 @@ async def _over_http(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]
         streamable_http_client(url, http_client=client) as streams,
     ):
         yield streams
+
+
+def _check(server: Any) -> None:
+    if isinstance(server, str):
+        if not server.lower().startswith(("http://", "https://")):
+            raise UsageError(
+                "MCPTools: a URL begins with http:// or https://; a command line is a list,"
+                ' ["python", "server.py"]'
+            )
+    elif isinstance(server, Sequence) and not server:
+        raise UsageError('MCPTools: a command line is a list that is not empty, ["python", "..."]')
 
 
 def _shown(server: Any) -> str:

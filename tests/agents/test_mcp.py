@@ -523,3 +523,9 @@ def old(folder: Path) -> list[str]:
     program = folder / "old.py"
     program.write_text(OLD)
     return [sys.executable, str(program), str(folder / "starts")]
+
+
+@pytest.mark.parametrize("server", [[], (), "", "/a/path", "server.py", "127.0.0.1:8000/mcp"])
+def test_what_is_no_server_is_refused_at_once(server: Any) -> None:
+    with pytest.raises(UsageError, match="a command line is a list"):
+        MCPTools(server)
