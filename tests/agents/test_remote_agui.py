@@ -13,7 +13,7 @@ pytest.importorskip("httpx_sse")
 
 from tests.contract.agents.wire import Call, Reply, serving, sse  # noqa: E402
 
-from handspan import Bridge, Principal, Run  # noqa: E402
+from handspan import Bridge, Principal, Run, UsageError  # noqa: E402
 from handspan.agents import RemoteAGUI  # noqa: E402
 from handspan.testing import Page  # noqa: E402
 
@@ -454,3 +454,8 @@ async def test_pydantic_ais_own_ag_ui_server_uses_the_pages_tools() -> None:
     said = [e["delta"] for e in events if e["type"] == "TEXT_MESSAGE_CONTENT"]
     assert "".join(said) == "It is dark now."
     assert events[-1]["usage"][0]["outputTokens"] > 0
+
+
+def test_an_address_without_a_scheme_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="url must begin with http:// or https://"):
+        RemoteAGUI("127.0.0.1:8000")

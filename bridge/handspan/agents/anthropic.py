@@ -28,7 +28,7 @@ from handspan.model.history import (
     described,
     turns,
 )
-from handspan.model.keys import key_of
+from handspan.model.keys import check_reach, key_of
 from handspan.model.names import Names, call_id_of
 from handspan.model.narrow import as_object
 from handspan.model.patience import Patience, Provider
@@ -71,7 +71,8 @@ class Anthropic:
     yours (Bedrock's and Vertex' too), in place of one made here.
 
     Raises:
-        UsageError: there is no key (ANTHROPIC_API_KEY, or `api_key`).
+        UsageError: there is no key (ANTHROPIC_API_KEY, or `api_key`), or what was given cannot
+            work.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Anthropic:
         patience: Patience | None = None,
         client: Any = None,
     ) -> None:
+        check_reach("Anthropic", AsyncAnthropic, client, base_url, api_key)
         self.model = model
         self.instructions = instructions
         self._client = (client or _client(base_url, api_key)).with_options(max_retries=0)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient
 
 from handspan.model.chat import Reader, request_of
-from handspan.model.keys import key_of
+from handspan.model.keys import check_reach, key_of
 from handspan.model.names import Names
 from handspan.model.patience import Patience, Provider
 
@@ -32,7 +32,7 @@ class OpenAIChat:
     do not know. `client`: an AsyncOpenAI of yours, in place of one made here.
 
     Raises:
-        UsageError: there is no key (OPENAI_API_KEY, or `api_key`).
+        UsageError: there is no key (OPENAI_API_KEY, or `api_key`), or what was given cannot work.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class OpenAIChat:
         patience: Patience | None = None,
         client: AsyncOpenAI | None = None,
     ) -> None:
+        check_reach("OpenAIChat", AsyncOpenAI, client, base_url, api_key)
         self.model = model
         self.instructions = instructions
         self._client = (client or _client(base_url, api_key)).with_options(max_retries=0)

@@ -27,7 +27,7 @@ from handspan.model.history import (
     described,
     turns,
 )
-from handspan.model.keys import key_of
+from handspan.model.keys import check_reach, key_of
 from handspan.model.names import Names, call_id_of
 from handspan.model.narrow import as_object
 from handspan.model.patience import Patience, Provider
@@ -52,7 +52,7 @@ class OpenAIResponses:
     `instructions`, `options`, `client`, `patience` and `base_url` are as of `OpenAIChat`.
 
     Raises:
-        UsageError: there is no key (OPENAI_API_KEY, or `api_key`).
+        UsageError: there is no key (OPENAI_API_KEY, or `api_key`), or what was given cannot work.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class OpenAIResponses:
         patience: Patience | None = None,
         client: AsyncOpenAI | None = None,
     ) -> None:
+        check_reach("OpenAIResponses", AsyncOpenAI, client, base_url, api_key)
         self.model = model
         self.instructions = instructions
         self._client = (client or _client(base_url, api_key)).with_options(max_retries=0)

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from handspan.core.parties import ANONYMOUS
 from handspan.model.failures import told
 from handspan.model.history import NO_RESULT
+from handspan.model.keys import check_address
 from handspan.model.patience import Patience, Provider
 from handspan.ports import AgentFailed
 from handspan_protocol.codec import encode, parse_json
@@ -57,6 +58,9 @@ class RemoteAGUI:
     a request that failed before its first event is sent again; the server may have acted on it.
     `protocol_version`: what the request says it speaks; None says nothing, for servers that refuse
     fields which they do not know.
+
+    Raises:
+        UsageError: `url` has no scheme.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class RemoteAGUI:
         retries: int = 0,
         protocol_version: str | None = PROTOCOL_VERSION,
     ) -> None:
+        check_address("RemoteAGUI", url, "url")
         self.url = url
         self.instructions = instructions
         self._headers = dict(headers or {})

@@ -17,6 +17,7 @@ import anyio
 from ag_ui.core import BaseEvent
 
 from handspan.ports import AgentFailed
+from handspan_protocol.errors import UsageError
 
 from .failures import ProviderFailed, Unreadable, can_be_tried_again, retry_after, told
 
@@ -50,6 +51,9 @@ class Provider:
     """A provider, as requests are sent to it: its name and the secrets no line may show."""
 
     def __init__(self, name: str, secrets: Iterable[str] = (), patience: Patience | None = None):
+        """Raises: UsageError: `patience` is none."""
+        if not isinstance(patience, Patience | None):
+            raise UsageError(f"patience must be a Patience, not a {type(patience).__name__}")
         self.name = name
         self.patience = patience or Patience()
         self._secrets = tuple(secrets)

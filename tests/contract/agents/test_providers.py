@@ -14,6 +14,8 @@ import pytest
 pytest.importorskip("openai")
 pytest.importorskip("anthropic")
 
+import anthropic
+import openai
 from tests.contract.agents import anthropic_subject, chat_subject, responses_subject
 from tests.contract.agents.stage import Ask, Turn
 from tests.contract.agents.wire import Call, Reply, serving, sse
@@ -188,6 +190,28 @@ def test_a_missing_key_says_where_to_put_it(
         provider.make("some-model")
     monkeypatch.setenv(provider.env, "from-the-environment")
     assert provider.make("some-model")._client.api_key == "from-the-environment"
+
+
+@every
+def test_what_cannot_work_is_refused_where_it_is_given(provider: Provider) -> None:
+    library = anthropic.AsyncAnthropic if provider.make is Anthropic else openai.AsyncOpenAI
+    sync = anthropic.Anthropic if provider.make is Anthropic else openai.OpenAI
+    mistakes: list[tuple[Json, str]] = [
+        (
+            {"base_url": "me:secret@127.0.0.1/v1", "api_key": SECRET},
+            "base_url must begin with http",
+        ),
+        ({"client": sync(api_key=SECRET)}, "client must be an Async"),
+        ({"client": library(api_key=SECRET), "api_key": SECRET}, "a client has its own"),
+        ({"client": library(api_key=SECRET), "base_url": "http://x"}, "a client has its own"),
+        ({"api_key": SECRET, "patience": 30}, "patience must be"),
+    ]
+    for options, line in mistakes:
+        with pytest.raises(UsageError, match=line) as refused:
+            provider.make("some-model", **options)
+        assert "\n" not in str(refused.value)
+        assert "secret" not in str(refused.value)
+        assert SECRET not in str(refused.value)
 
 
 @every
