@@ -271,7 +271,7 @@ async def listening(port: int) -> None:
 def test_the_metrics_that_stand_there_are_those_that_there_are() -> None:
     text = DEPLOY.read_text(encoding="utf-8")
     told = set(re.findall(r"`(handspan_\w+)(?:\{\w+\})?`", text))
-    gauges = ("sockets", "sessions", "threads", "runs", "tasks")
+    gauges = ("sockets", "sessions", "threads", "runs", "tasks", "loop_lag_seconds")
     made = Tally().text(dict.fromkeys(gauges, 0))
     assert told == set(re.findall(r"^# TYPE (\w+)", made, re.MULTILINE))
 
