@@ -32,7 +32,7 @@ from handspan.shell.steps import is_async
 from handspan.shell.tools import ServerTool, server_tool
 from handspan.shell.values import CallResult, Failure, RunResult
 from handspan.stores import store_of
-from handspan_protocol.codec import encode, get_ready
+from handspan_protocol.codec import encode, page_frame
 from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.ids import RunId, ThreadId, is_id
 
@@ -289,7 +289,7 @@ class Bridge:
             )
         from handspan.shell.websocket import serve as listen  # 30 ms that an import need not take
 
-        get_ready()
+        page_frame()  # made now, not for the first page
         async with self._sources.opened():
             driver, greeter = self._at_work()
             try:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from .codec import PAGE_FRAME, SERVER_FRAME
+from .codec import page_frame, server_frame
 
 FOLDER: Final = Path(__file__).parents[1] / "schema"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -23,8 +23,8 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 def schema_texts() -> dict[str, str]:
     """The text of each schema file, by its name."""
     return {
-        "page.json": _text(PAGE_FRAME, "What a page may send"),
-        "server.json": _text(SERVER_FRAME, "What a page may receive"),
+        "page.json": _text(page_frame(), "What a page may send"),
+        "server.json": _text(server_frame(), "What a page may receive"),
     }
 
 

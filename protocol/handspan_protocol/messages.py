@@ -4,18 +4,24 @@ Owns what may enter a thread from outside: role user and nothing else, since wha
 data. *Source:* protocol.md 3 (`run.start`), behaviour.md 7.
 """
 
-from typing import Annotated, Any
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ag_ui.core import ContentPart
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from .errors import CommandCode, PeerError
 from .limits import PARTS_MAX
 
-_PARTS: TypeAdapter[list[ContentPart]] = TypeAdapter(
-    Annotated[list[ContentPart], Field(fail_fast=True)], config=ConfigDict(defer_build=True)
-)
-"""The first bad part is enough: a frame may hold a million of them (P12)."""
+if TYPE_CHECKING:
+    from ag_ui.core import ContentPart
+
+
+@cache
+def _parts() -> TypeAdapter[list[Any]]:
+    """Of AG-UI parts. The first bad one is enough: a frame may hold a million of them (P12)."""
+    from ag_ui.core import ContentPart
+
+    return TypeAdapter(Annotated[list[ContentPart], Field(fail_fast=True)])
 
 
 def read_user_message(raw: Any) -> dict[str, Any]:
@@ -51,14 +57,14 @@ def read_parts(raw: list[Any]) -> list[dict[str, Any]]:
     if len(raw) > PARTS_MAX:
         raise _bad(f"more than {PARTS_MAX} content parts", "/message/content")
     try:
-        parts = _PARTS.validate_python(raw)
+        parts = _parts().validate_python(raw)
     except ValidationError as problem:
         index = problem.errors()[0]["loc"][0]
         raise _bad("not an AG-UI content part", f"/message/content/{index}") from None
     return [parts_json(part) for part in parts]
 
 
-def parts_json(part: ContentPart) -> dict[str, Any]:
+def parts_json(part: "ContentPart") -> dict[str, Any]:
     """One part as it goes over the wire."""
     return part.model_dump(mode="json", by_alias=True, exclude_none=True)
 

@@ -4,9 +4,8 @@ Reading is in `codec`; this module only says what there is.
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ag_ui.core import ContentPart
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from .ids import ID_PATTERN, DocumentId
@@ -30,6 +29,16 @@ from .parts import (
     ThreadWish,
     absent,
 )
+
+if TYPE_CHECKING:
+    from ag_ui.core import ContentPart
+
+
+def know_parts() -> None:
+    """Import what content is made of, which only the reading of frames needs: 0.2 s."""
+    from ag_ui.core import ContentPart
+
+    globals()["ContentPart"] = ContentPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +175,7 @@ class ToolResult:
     call_id: CallId_
     attempt: Attempt
     result: Json = field(default_factory=absent)
-    content: Items[ContentPart] | None = None
+    content: "Items[ContentPart] | None" = None
     error: PageError | None = None
     context: Items[ContextItem] | None = None
 

@@ -92,14 +92,14 @@ def test_p4_null_is_absent_in_a_part_and_a_value_in_its_metadata():
 
 
 def test_a_part_is_written_as_json():
-    (part,) = messages._PARTS.validate_python([IMAGE])
+    (part,) = messages._parts().validate_python([IMAGE])
     assert parts_json(part) == IMAGE
 
 
 def test_p12_a_million_bad_parts_cost_what_one_costs():
     """Each is told, for the first to be taken: a `run.start` of 2 MiB takes seven seconds."""
     with pytest.raises(ValidationError) as caught:
-        messages._PARTS.validate_python([0] * 1_000)
+        messages._parts().validate_python([0] * 1_000)
     assert caught.value.error_count() == 1
 
 

@@ -6,9 +6,7 @@ asks nobody. Above sits `asking`, which does.
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, Final
-
-from ag_ui.core import UserMessage
+from typing import TYPE_CHECKING, Any, Final
 
 from handspan.core import effects as e
 from handspan.core import inputs as i
@@ -24,6 +22,9 @@ from handspan_protocol.messages import read_parts, read_user_message
 
 from .asks import Allow, Ask, Deny, RunRequest
 from .values import CallResult, Failure, call_result
+
+if TYPE_CHECKING:
+    from ag_ui.core import UserMessage
 
 Json = Any
 Request = i.RunRequested | i.InvokeRequested
@@ -44,7 +45,7 @@ def user_message(given: Any) -> Mapping[str, Json] | None:
     """
     if given is None:
         return None
-    if isinstance(given, UserMessage) or hasattr(given, "model_dump"):
+    if hasattr(given, "model_dump"):
         given = given.model_dump(by_alias=True, exclude_none=True)
     try:
         return read_user_message(
@@ -72,11 +73,13 @@ def run_request(thread_id: str, request: Request) -> RunRequest:
     return RunRequest(thread_id, agent, _shown(request.message), context, request.principal)
 
 
-def _shown(message: Mapping[str, Json] | None) -> str | UserMessage | None:
+def _shown(message: Mapping[str, Json] | None) -> "str | UserMessage | None":
     if message is None:
         return None
     if isinstance(message["content"], str):
         return message["content"]
+    from ag_ui.core import UserMessage
+
     return UserMessage.model_validate(copy_json({"id": "", **message}))
 
 

@@ -8,8 +8,6 @@ what comes back, `hooks` asks.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ag_ui.core import Message, UserMessage
-
 from handspan.core.arguments import Problem
 from handspan.core.parties import Principal
 from handspan_protocol.content import copy_json
@@ -19,6 +17,8 @@ from handspan_protocol.tools import Tool
 from .values import CallResult, RunResult
 
 if TYPE_CHECKING:
+    from ag_ui.core import Message, UserMessage
+
     from .run import Run
 
 Json = Any
@@ -33,7 +33,7 @@ class RunRequest:
 
     thread_id: str
     agent: str
-    message: str | UserMessage | None
+    message: "str | UserMessage | None"
     """A str when it is plain text; None: the agent goes on from the history (or from a call)."""
     context: list[ContextItem]
     """What the request brings along; what the page says of itself comes beside it."""
@@ -48,7 +48,7 @@ class Step:
     agent: str
     """Another name: that agent speaks in this step."""
     instructions: str
-    messages: list[Message]
+    messages: "list[Message]"
     tools: list[Tool]
     """A tool that is taken away cannot be called in this step either."""
 

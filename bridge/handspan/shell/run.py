@@ -12,9 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
-
-from ag_ui.core import Message, TokenUsage
+from typing import TYPE_CHECKING, Any, Protocol
 
 from handspan.core import inputs as i
 from handspan.core.arguments import ToolSpec
@@ -37,6 +35,9 @@ from .values import (
     messages_of,
     run_result,
 )
+
+if TYPE_CHECKING:
+    from ag_ui.core import Message
 
 Json = Any
 
@@ -101,7 +102,7 @@ class Run:
     # ---- what there is -----------------------------------------------------------------------
 
     @cached_property
-    def messages(self) -> list[Message]:
+    def messages(self) -> "list[Message]":
         """The history, as ag_ui.core messages; the new user message is the last."""
         return messages_of(self._step.messages)
 
@@ -292,6 +293,8 @@ class Run:
         `tokens`: input_tokens, output_tokens, total_tokens, reasoning_tokens, cached_input_tokens,
         cache_write_input_tokens. *Source:* AG-UI 1.0, TokenUsage.
         """
+        from ag_ui.core import TokenUsage
+
         told = TokenUsage(provider=provider, model=model, **tokens)
         usage = told.model_dump(by_alias=True, exclude_none=True)
         if usage.keys() - {"provider", "model"}:

@@ -6,22 +6,29 @@ the core's values shares nothing with them that can change (P11).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ag_ui.core import Message, TokenUsage
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from handspan.core.effects import CallValue, RunValue
 from handspan_protocol.content import copy_json
 from handspan_protocol.errors import HandspanError
 from handspan_protocol.ids import is_error_code
 
+if TYPE_CHECKING:
+    from ag_ui.core import Message, TokenUsage
+
 Json = Any
 
-_MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(
-    list[Message], config=ConfigDict(defer_build=True)
-)
+
+@cache
+def _history() -> "TypeAdapter[list[Message]]":
+    """What makes ag_ui.core messages; it takes 0.3 s to make, which an import need not wait for."""
+    from ag_ui.core import Message
+
+    return TypeAdapter(list[Message])
 
 
 class ToolError(HandspanError):
@@ -102,17 +109,17 @@ class RunResult:
     """The thread's history after the run, as ag_ui.core messages."""
     output: Json = None
     error: Failure | None = None
-    usage: list[TokenUsage] = field(default_factory=list)
+    usage: "list[TokenUsage]" = field(default_factory=list)
     """Tokens that the run used, one entry a model, as far as agents told."""
 
 
-def messages_of(messages: Iterable[Any]) -> list[Message]:
+def messages_of(messages: Iterable[Any]) -> "list[Message]":
     """A history as ag_ui.core messages, from JSON or from such.
 
     Raises:
         pydantic.ValidationError: they are none.
     """
-    return _MESSAGES.validate_python([_own(message) for message in messages])
+    return _history().validate_python([_own(message) for message in messages])
 
 
 def _own(message: Any) -> Any:
@@ -141,6 +148,8 @@ def call_result(value: CallValue, run_id: str = "") -> CallResult:
 
 def run_result(value: RunValue, messages: Iterable[Mapping[str, Json]]) -> RunResult:
     """The user's view of a run that is over."""
+    from ag_ui.core import TokenUsage
+
     failed = value.code is not None
     return RunResult(
         run_id=value.run_id,
