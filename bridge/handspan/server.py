@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from handspan.core import inputs as i
 from handspan.core.arguments import SchemaRefusal, ToolSpec
@@ -21,8 +21,6 @@ from handspan.ports import Agent, Authenticator, Authorizer, Clock, Store, ToolS
 from handspan.schema import SchemaRoom
 from handspan.shell.answers import user_message
 from handspan.shell.clock import LoopClock
-from handspan.shell.driver import Driver
-from handspan.shell.greeter import Greeter
 from handspan.shell.hooks import Hooks
 from handspan.shell.ids import Ids, RandomIds
 from handspan.shell.observers import Observer
@@ -35,6 +33,10 @@ from handspan.stores import store_of
 from handspan_protocol.codec import encode, page_frame
 from handspan_protocol.errors import CommandCode, PeerError, UsageError
 from handspan_protocol.ids import RunId, ThreadId, is_id
+
+if TYPE_CHECKING:
+    from handspan.shell.driver import Driver
+    from handspan.shell.greeter import Greeter
 
 Json = Any
 _DRAINING = Failure(CommandCode.DRAINING.value, "the server is going down")
@@ -448,8 +450,14 @@ class Bridge:
 
     # ---- parts -------------------------------------------------------------------------------
 
-    def _at_work(self) -> tuple[Driver, Greeter]:
-        """The driver of the running loop; one of a loop that is gone is left behind."""
+    def _at_work(self) -> "tuple[Driver, Greeter]":
+        """The driver of the running loop; one of a loop that is gone is left behind.
+
+        What works is imported now: an import of the library, which only registers, need not wait.
+        """
+        from handspan.shell.driver import Driver
+        from handspan.shell.greeter import Greeter
+
         driver, greeter = self._driver, self._greeter
         here = asyncio.get_running_loop()
         if driver is not None and driver.loop is not here and driver.loop.is_running():

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from handspan.core import effects as e
 from handspan.core import inputs as i
 from handspan.core.answer import Answer
 from handspan.core.arguments import Problem
@@ -25,6 +24,8 @@ from .values import CallResult, Failure, call_result
 
 if TYPE_CHECKING:
     from ag_ui.core import UserMessage
+
+    from handspan.core import effects as e
 
 Json = Any
 Request = i.RunRequested | i.InvokeRequested
@@ -154,7 +155,7 @@ def verdict(call_id: Any, said: Allow | Deny | Ask) -> i.CallJudged:
     return i.CallJudged(call_id, "allow")
 
 
-def problems(effect: e.RepairArguments) -> list[Problem]:
+def problems(effect: "e.RepairArguments") -> list[Problem]:
     """What is wrong with the arguments; a text that is no JSON is one problem, of the whole."""
     return list(effect.bad.problems) or [Problem("", effect.bad.message)]
 
@@ -172,7 +173,7 @@ def repaired(said: Mapping[str, Json] | None) -> dict[str, Json] | None:
     return copy_json(given)  # type: ignore[no-any-return]  # of a dict
 
 
-def revised(said: CallResult, asked: e.CallValue) -> Answer | None:
+def revised(said: CallResult, asked: "e.CallValue") -> Answer | None:
     """What `after_call` answered; None: the call's result stays what it is.
 
     An error that is there counts, then the value; `outcome` follows from them.
@@ -191,7 +192,7 @@ def revised(said: CallResult, asked: e.CallValue) -> Answer | None:
     return Answer(value=value) if parts is None else Answer(content=parts)
 
 
-def _failure(error: Any, asked: e.CallValue) -> Answer:
+def _failure(error: Any, asked: "e.CallValue") -> Answer:
     if not (isinstance(error, Failure) and isinstance(error.code, str)):
         raise UsageError("after_call: an error is a Failure(code, message)")
     message = page_error_message(str(error.message))

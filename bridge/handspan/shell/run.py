@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from handspan.core import inputs as i
 from handspan.core.arguments import ToolSpec
-from handspan.core.effects import StartStep
 from handspan.core.parties import Asker
 from handspan_protocol.codec import encode
 from handspan_protocol.content import copy_json
@@ -38,6 +37,8 @@ from .values import (
 
 if TYPE_CHECKING:
     from ag_ui.core import Message
+
+    from handspan.core.effects import StartStep
 
 Json = Any
 
@@ -75,7 +76,7 @@ class Desk(Protocol):
 class Run:
     """One step of a run, as its agent (or a server tool) sees it."""
 
-    def __init__(self, step: StartStep, desk: Desk, thread_id: str) -> None:
+    def __init__(self, step: "StartStep", desk: Desk, thread_id: str) -> None:
         self.id: str = step.run_id
         self.thread_id: str = thread_id
         self.agent: str = step.agent

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from handspan.core.effects import CallValue, RunValue
 from handspan_protocol.content import copy_json
 from handspan_protocol.errors import HandspanError
 from handspan_protocol.ids import is_error_code
 
 if TYPE_CHECKING:
     from ag_ui.core import Message, TokenUsage
+
+    from handspan.core.effects import CallValue, RunValue
 
 Json = Any
 
@@ -132,7 +133,7 @@ def _own(message: Any) -> Any:
     return message if metadata is None else {**message, "metadata": copy_json(metadata)}
 
 
-def call_result(value: CallValue, run_id: str = "") -> CallResult:
+def call_result(value: "CallValue", run_id: str = "") -> CallResult:
     """The user's view of a settled call."""
     failed = value.code is not None
     return CallResult(
@@ -146,7 +147,7 @@ def call_result(value: CallValue, run_id: str = "") -> CallResult:
     )
 
 
-def run_result(value: RunValue, messages: Iterable[Mapping[str, Json]]) -> RunResult:
+def run_result(value: "RunValue", messages: Iterable[Mapping[str, Json]]) -> RunResult:
     """The user's view of a run that is over."""
     from ag_ui.core import TokenUsage
 
