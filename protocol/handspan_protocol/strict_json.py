@@ -177,21 +177,22 @@ def _is_plain(value: Json) -> bool:
 
     Only for values that orjson has written: it has found them to end.
     """
-    kind = type(value)
-    if kind is dict:
-        return _are_plain(value.values())
-    if kind is list or kind is tuple:
-        return _are_plain(value)
-    if kind is float:
-        return math.isfinite(value)
-    return kind in _ATOMS or issubclass(kind, _ENUMS)
-
-
-def _are_plain(values: Collection[Json]) -> bool:
-    """At the speed of C where all are of the types that hold nothing."""
-    if _ATOMS.issuperset(map(type, values)):
-        return True
-    return all(type(it) in _ATOMS or _is_plain(it) for it in values)
+    layer: Collection[Json] = value.values() if type(value) is dict else (value,)
+    while not _ATOMS.issuperset(map(type, layer)):
+        below: list[Json] = []
+        for it in layer:
+            kind = type(it)
+            if kind is dict:
+                below.extend(it.values())
+            elif kind is list or kind is tuple:
+                below.extend(it)
+            elif kind is float:
+                if not math.isfinite(it):
+                    return False
+            elif kind not in _ATOMS and not issubclass(kind, _ENUMS):
+                return False
+        layer = below
+    return True
 
 
 def _within(layer: Iterable[Json]) -> list[Json]:
