@@ -259,6 +259,28 @@ async def test_closing_cuts_the_pause_short_and_tries_once_more(
     assert stage.called == [1]
 
 
+def test_p16_closing_between_a_failure_and_its_pause_tries_once_more(
+    stage: Failing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, seconds in (("RETRY_S", (3600.0, 3600.0)), ("CLOSE_S", 3600.0)):
+        monkeypatch.setattr(writer, name, seconds)
+    at_work, ended = stage.store._writer, threading.Event()
+    assert at_work is not None
+    tell = at_work._in_trouble
+
+    def close_in_trouble(trouble: str | None) -> None:
+        tell(trouble)
+        if trouble is not None:
+            stage.fail(None)
+            at_work.end(ended.set)
+
+    monkeypatch.setattr(at_work, "_in_trouble", close_in_trouble)
+    stage.fail(sqlite3.OperationalError(FULL))
+    stage.write(message("a"), name=1)
+    assert ended.wait(WAIT_S)
+    assert "lost" not in caplog.text
+
+
 async def test_a_disk_that_hangs_does_not_hang_the_process(
     stage: Failing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -29,6 +29,9 @@ RETRY_S: Final = (0.1, 5.0)
 CLOSE_S: Final = 5.0
 """How long a store in trouble is tried again when it is closed."""
 
+CLOSING_RETRY_S: Final = 0.1
+"""The pause between these tries."""
+
 TRIM_PAGES: Final = 1_000
 """How many free pages are given back before the queue is looked at again: 4 MiB, some 10 ms."""
 
@@ -144,7 +147,10 @@ class Writer:
             return [] if pause and self._is_late() else list(self._waiting)
 
     def _left(self, pause: float) -> float:
-        return pause if self._deadline is None else min(pause, self._deadline - time.monotonic())
+        """Of a pause that begins now; while it closes, the next try is never far."""
+        if self._deadline is None:
+            return pause
+        return min(pause, CLOSING_RETRY_S, self._deadline - time.monotonic())
 
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
