@@ -257,19 +257,19 @@ async def test_a_turn_that_was_cut_runs_nothing(subject: Subject) -> None:
 
 async def test_a_long_history_is_shown_whole_and_in_order(subject: Subject) -> None:
     turns: list[Turn] = []
-    for n in range(12):
+    for n in range(6):
         turns += [
             Turn(text=f"t{n} ", calls=(Ask("set_theme", {"theme": "dark"}),)),
             Turn(text=f"d{n}"),
         ]
     script = Script(*turns, Turn(text="The end."))
     async with at_work(subject, script, {"set_theme": (tool(), lambda _: "ok")}) as page:
-        for n in range(12):
+        for n in range(6):
             await page.run(f"u{n}").finished
         await page.run("and now?").finished
     told = script.asked[-1].history
     wanted: list[UserText | Said | Result] = []
-    for n in range(12):
+    for n in range(6):
         wanted += [UserText(f"u{n}"), Said(f"t{n} ", ("set_theme",)), Result("set_theme", "ok")]
         wanted += [Said(f"d{n}")]
     assert told == (*wanted, UserText("and now?"))
