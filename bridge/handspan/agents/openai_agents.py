@@ -24,16 +24,9 @@ from uuid import uuid4
 
 from ag_ui.core import (
     ActivitySnapshotEvent,
-    AssistantMessage,
     BaseEvent,
-    ToolCallArgsEvent,
-    ToolCallEndEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-    ToolMessage,
 )
 from openai import OpenAIError
-from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from agents import (
@@ -54,6 +47,9 @@ from handspan.model import history
 from handspan.model.failures import told as failure_told
 from handspan.model.names import Names
 from handspan.model.prompt import instructions_of
+from handspan.model.provided import answered, called
+from handspan.model.results import content_of
+from handspan.model.results import told as told_of
 from handspan.model.thinking import Thinking, opened, sealed
 from handspan.ports import AgentFailed
 from handspan_protocol.codec import encode
@@ -257,20 +253,15 @@ class _Teller:
         if call.name in self._page.shown and call.call_id not in self._calls:
             self._calls.add(call.call_id)
             self._open.add(call.call_id)
-            yield ToolCallStartEvent(tool_call_id=call.call_id, tool_call_name=call.name)
-            yield ToolCallArgsEvent(tool_call_id=call.call_id, delta=call.arguments)
-            yield ToolCallEndEvent(tool_call_id=call.call_id)
+            yield from called(call.call_id, call.name, call.arguments)
 
     def _resulted(self, item: Mapping[str, Json]) -> Iterator[BaseEvent]:
         """What came of it; the loop tells it to us, and to the model, in whichever order."""
         call_id, output = item.get("call_id"), item.get("output")
         if call_id in self._open:
             self._open.remove(call_id)
-            yield ToolCallResultEvent(
-                message_id=f"{call_id}-result",
-                tool_call_id=call_id,
-                content=output if isinstance(output, str) else encode(output).decode(),
-            )
+            text = output if isinstance(output, str) else encode(output).decode()
+            yield answered(call_id, text)
 
     def _handed_off(self, item: Any) -> BaseEvent:
         self._handoffs += 1
@@ -516,27 +507,8 @@ def _note_calls(event: Any, calls: dict[str, Any]) -> None:
 
 def _shown(result: Any) -> Any:
     """A result as the model is told it (protocol.md 3)."""
-    if not result.ok:
-        said = {"code": result.error.code, "message": result.error.message}
-        return encode({"error": said}).decode()
-    if isinstance(result.value, str):
-        return result.value
-    parts = _parts(result.value)
-    return [_output(part) for part in parts] if parts else encode(result.value).decode()
-
-
-def _parts(value: Json) -> Sequence[history.Part]:
-    """The parts that a handler gave as `content`; none: it is a plain value."""
-    if not (isinstance(value, list) and value):
-        return ()
-    try:
-        told = ToolMessage(id="r", role="tool", tool_call_id="c", content=value)
-    except ValidationError:
-        return ()
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
-    asked = AssistantMessage.model_validate({"id": "a", "role": "assistant", "toolCalls": [call]})
-    answer = history.turns([asked, told])[-1]
-    return answer.answers[0].parts if isinstance(answer, history.ResultsTurn) else ()
+    parts = content_of(result)
+    return [_output(part) for part in parts] if parts else told_of(result)
 
 
 def _output(part: history.Part) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent:

@@ -20,15 +20,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 from ag_ui.core import (
-    AssistantMessage,
     BaseEvent,
-    ToolCallArgsEvent,
-    ToolCallEndEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-    ToolMessage,
 )
-from pydantic import ValidationError
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, RunContext, ToolDefinition
 from pydantic_ai import exceptions as problems
 from pydantic_ai import messages as m
@@ -40,9 +33,11 @@ from handspan.model import history
 from handspan.model.failures import told as failure_told
 from handspan.model.names import Names
 from handspan.model.prompt import instructions_of
+from handspan.model.provided import answered, called
+from handspan.model.results import content_of
+from handspan.model.results import told as told_of
 from handspan.model.thinking import Thinking, opened, sealed
 from handspan.ports import AgentFailed
-from handspan_protocol.codec import encode
 from handspan_protocol.errors import RunCode
 
 __all__ = ["PydanticAI"]
@@ -138,24 +133,9 @@ class _Teller:
             case m.PartEndEvent(part=m.ThinkingPart() as part):
                 yield from self._thinking.end(_sealed(part))
             case m.FunctionToolCallEvent(part=call) if call.tool_name in self._page.shown:
-                yield from _called(call)
+                yield from called(call.tool_call_id, call.tool_name, call.args_as_json_str())
             case m.FunctionToolResultEvent(part=result) if result.tool_name in self._page.shown:
-                yield _resulted(result)
-
-
-def _called(call: Any) -> Iterator[BaseEvent]:
-    """A call of a tool of the agent's own, which the library carries out."""
-    yield ToolCallStartEvent(tool_call_id=call.tool_call_id, tool_call_name=call.tool_name)
-    yield ToolCallArgsEvent(tool_call_id=call.tool_call_id, delta=call.args_as_json_str())
-    yield ToolCallEndEvent(tool_call_id=call.tool_call_id)
-
-
-def _resulted(result: Any) -> BaseEvent:
-    return ToolCallResultEvent(
-        message_id=f"{result.tool_call_id}-result",
-        tool_call_id=result.tool_call_id,
-        content=result.model_response_str(),
-    )
+                yield answered(result.tool_call_id, result.model_response_str())
 
 
 def _give_output(run: Any, result: AgentRunResult[Any]) -> None:
@@ -333,34 +313,8 @@ def _object(raw: str) -> dict[str, Json]:
 
 def _shown(result: Any) -> Json:
     """A result as the model is told it (protocol.md 3)."""
-    if not result.ok:
-        told = {"code": result.error.code, "message": result.error.message}
-        return encode({"error": told}).decode()
-    if isinstance(result.value, str):
-        return result.value
-    parts = _parts(result.value)
-    return _content(parts) if parts else encode(result.value).decode()
-
-
-def _parts(value: Json) -> Sequence[history.Part]:
-    """The parts that a handler gave as `content`; none: it is a plain value."""
-    if not (isinstance(value, list) and value):
-        return ()
-    try:
-        told = ToolMessage(id="r", role="tool", tool_call_id="c", content=value)
-        asked = AssistantMessage.model_validate(
-            {
-                "id": "a",
-                "role": "assistant",
-                "toolCalls": [
-                    {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
-                ],
-            }
-        )
-    except ValidationError:
-        return ()
-    answer = history.turns([asked, told])[-1]
-    return answer.answers[0].parts if isinstance(answer, history.ResultsTurn) else ()
+    parts = content_of(result)
+    return _content(parts) if parts else told_of(result)
 
 
 # ---- the history ---------------------------------------------------------------------------------
