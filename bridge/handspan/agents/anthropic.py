@@ -14,7 +14,7 @@ from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 
 from handspan.core.arguments import BadArguments, parse_arguments
 from handspan.model.assembler import Assembler
-from handspan.model.chat import WHOLE, without_tools
+from handspan.model.chat import WHOLE, with_tools
 from handspan.model.history import (
     Answer,
     Asked,
@@ -114,10 +114,7 @@ class Anthropic:
         if any(told):
             request["system"] = "\n\n".join(text for text in told if text)
         tools = [_tool(tool, names) for tool in run.tools]
-        if tools:
-            request["tools"] = tools
-        said = {key: value for key, value in self._options.items() if value is not None}
-        return request | (said if tools else without_tools(said))
+        return with_tools(request, tools, self._options)
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
         """Raw events: the library's own objects would cost more than all else that is done."""

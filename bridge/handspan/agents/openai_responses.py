@@ -14,7 +14,7 @@ from typing import Any, Final
 from openai import AsyncOpenAI, AsyncStream, BadRequestError, DefaultAsyncHttpxClient
 
 from handspan.model.assembler import Assembler
-from handspan.model.chat import object_text, without_tools
+from handspan.model.chat import object_text, with_tools
 from handspan.model.failures import ProviderFailed
 from handspan.model.history import (
     Answer,
@@ -90,10 +90,7 @@ class OpenAIResponses:
         if told:
             request["instructions"] = told
         tools = [_tool(tool, names) for tool in run.tools]
-        if tools:
-            request["tools"] = tools
-        said = {key: value for key, value in self._options.items() if value is not None}
-        return request | (said if tools else without_tools(said))
+        return with_tools(request, tools, self._options)
 
     async def _send(self, request: Mapping[str, Json]) -> Any:
         try:

@@ -79,16 +79,21 @@ def request_of(
     """
     request: dict[str, Json] = {"messages": list(_messages(run, names, instructions))}
     tools = [_tool(tool, names, narrowest) for tool in run.tools]
+    return with_tools(request, tools, options or {})
+
+
+def with_tools(
+    request: Mapping[str, Json], tools: list[Message], options: Mapping[str, Json]
+) -> dict[str, Json]:
+    """A request with its tools and options, of which one that is None is left out.
+
+    Without tools nothing is said of them, whatever the options say (C159).
+    """
+    said = {key: value for key, value in options.items() if value is not None}
     if tools:
-        request["tools"] = tools
-    said = {key: value for key, value in (options or {}).items() if value is not None}
-    return request | (said if tools else without_tools(said))
-
-
-def without_tools(options: Mapping[str, Json]) -> dict[str, Json]:
-    """Options as providers take them where there are no tools (C159)."""
+        return {**request, "tools": tools, **said}
     about_tools = ("tools", "tool_choice", "parallel_tool_calls")
-    return {key: value for key, value in options.items() if key not in about_tools}
+    return {**request, **{key: said[key] for key in said if key not in about_tools}}
 
 
 def _tool(tool: Any, names: Names, narrowest: bool) -> Message:
@@ -315,4 +320,4 @@ def _usage(usage: Mapping[str, Json]) -> dict[str, int]:
     return counts(told)
 
 
-__all__ = ["Reader", "object_text", "request_of", "without_tools"]
+__all__ = ["WHOLE", "Reader", "object_text", "request_of", "with_tools"]
